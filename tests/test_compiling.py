@@ -4,6 +4,7 @@ import ast
 import importlib
 import os
 import re
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -80,6 +81,40 @@ def test_compiled_classes_have_no_default_that_mypyc_leaves_out() -> None:
             if is_none and _members(node.annotation, {**aliases, **own}) > 2:
                 found.append(f"{module}: {ast.unparse(node)}")
     assert found == []
+
+
+_WAITING = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
+
+
+def _waits_while_handling(tree: ast.AST) -> Iterator[int]:
+    """The lines where a coroutine waits while an exception is handled."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try):
+            blocks = [*node.finalbody, *(line for handler in node.handlers for line in handler.body)]
+            yield from (inner.lineno for block in blocks for inner in ast.walk(block) if isinstance(inner, _WAITING))
+        elif isinstance(node, ast.AsyncWith):  # its exit is awaited; that of a time limit never waits
+            managers = [ast.unparse(item.context_expr) for item in node.items]
+            if not all(manager.startswith("asyncio.timeout") for manager in managers):
+                yield node.lineno
+
+
+def test_compiled_coroutines_do_not_wait_while_they_handle_an_exception() -> None:
+    """Compiled coroutines have no exception state of their own, so other tasks would see the exception.
+
+    A compiled `finally` that awaits even raises whatever exception it finds there, that of another task included.
+    """
+    found = [f"{module}:{line}" for module in MODULES for line in _waits_while_handling(ast.parse(_text(module)))]
+    assert found == []
+
+
+def test_a_coroutine_that_waits_while_it_handles_an_exception_is_found() -> None:
+    for text in (
+        "try:\n    pass\nfinally:\n    await note()",
+        "try:\n    pass\nexcept OSError:\n    if late:\n        await note()",
+        "async with lock:\n    pass",
+    ):
+        body = "".join(f"    {line}\n" for line in text.splitlines())
+        assert list(_waits_while_handling(ast.parse(f"async def run():\n{body}")))
 
 
 def test_each_codec_has_compiled_modules() -> None:

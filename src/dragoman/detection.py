@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.codecs.datasets.catalogue import known_dataset
+from dragoman.codecs.datasets.unread import what_is_read_instead
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, SniffedJson, begins_with_frame
 from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.codecs.records.signs import known_record
@@ -37,7 +38,7 @@ def detect(body: Body) -> Detected | None:
     record = known_record(data)
     if record is not None:
         return Detected(*record)
-    if isinstance(data, list) or (isinstance(data, Mapping) and "model" not in data):  # requests of APIs name one
+    if isinstance(data, list) or (isinstance(data, Mapping) and not _names_model(data)):
         stored = known_dataset(data)
         if stored is not None:
             return Detected(stored, "request")
@@ -58,7 +59,9 @@ def detect_or_raise(body: Body) -> Detected:
     """Like `detect`, but raises instead of returning None."""
     found = detect(body)
     if found is None:
-        raise DecodeError(path="$", expected="a body of a known format", got="keys of none of them", source="body")
+        instead = what_is_read_instead(_parse(body_bytes(body, "body")))
+        expected = instead or "a body of a known format"
+        raise DecodeError(path="$", expected=expected, got="keys of none of them", source="body")
     return found
 
 
@@ -72,6 +75,13 @@ def _parse(body: bytes) -> Any:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="body") from error
 
 
+def _names_model(data: Mapping[str, Any]) -> bool:
+    """Whether this is a request of an API by its model; traces and rows of data sets name one too."""
+    if not isinstance(data.get("model"), str) or "traceId" in data or not _has(data, "messages", "input", "contents"):
+        return False
+    return not any("tool_call_ids" in message for message in _mappings(data.get("messages")))
+
+
 def _has(data: Mapping[str, Any], *keys: str) -> bool:
     return any(key in data for key in keys)
 
@@ -81,7 +91,7 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _gemini(data: Mapping[str, Any]) -> Detected | None:
-    if _has(data, "contents"):
+    if isinstance(data.get("contents"), list | Mapping):
         vertex = _has(data, "modelArmorConfig", "model_armor_config")
         return Detected("vertex" if vertex else "gemini", "request")
     if _has(data, "candidates", "promptFeedback", "usageMetadata"):
@@ -121,14 +131,30 @@ def _interactions(data: Mapping[str, Any]) -> Detected | None:
     return None
 
 
+_RESPONSES_KEYS = frozenset(
+    {
+        "prompt",
+        "instructions",
+        "previous_response_id",
+        "conversation",
+        "max_output_tokens",
+        "reasoning",
+        "text",
+        "tools",
+    }
+    | {"include", "store", "background", "truncation"}
+)
+"""Keys beside `input` in a request without a model."""
+
+
 def _responses(data: Mapping[str, Any]) -> Detected | None:
     """Errors have the form of Chat."""
     if data.get("object") == "response" and not _has(data, "choices"):
         return Detected("openai-responses", "response")
     if _has(data, "messages"):
         return None
-    if isinstance(data.get("instruction"), str) and _has(data, "output"):
-        return None  # a row of a data set (Alpaca): instruction, input, output
+    if _has(data, "output", "traceId") or not _has(data, "model", *_RESPONSES_KEYS):
+        return None  # many data sets have rows with `input`, and with `output` beside it
     if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), Mapping)):
         return Detected("openai-responses", "request")
     return None
@@ -215,7 +241,8 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
         return Detected("anthropic-messages", "error")
     if data.get("type") == "message" and "content" in data:
         return Detected("anthropic-messages", "response")
-    if _has(data, "choices"):
+    choices = data.get("choices")
+    if isinstance(choices, list) and all(isinstance(choice, Mapping) for choice in choices):
         return Detected("openai-chat", "response")
     if isinstance(data.get("error"), Mapping | str) and not _has(data, "messages", "output"):
         return Detected("openai-chat", "error")

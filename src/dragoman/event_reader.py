@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
@@ -24,6 +24,12 @@ _NO_TEXTS: Texts = {}
 Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 
 
+def held_by(change: object) -> Mapping[int, object] | None:
+    """Return the parts that a change of events holds back, by index; None if it may change the text of any part."""
+    held: Mapping[int, object] | None = getattr(change, "held", None)
+    return held
+
+
 class EventReader:
     """Bytes of one stream in, events out. Faults become a last `StreamFailed`, after the ends of open parts."""
 
@@ -34,8 +40,9 @@ class EventReader:
     _restore: Change | None
     _account: Accumulator | None
     _texts: Texts
+    _held: Mapping[int, object]
     _is_plain: bool
-    """Whether text goes to the account unchanged."""
+    """Whether text of parts that are not held goes to the account unchanged."""
 
     def __init__(
         self, source: str, codec: StreamCodec, account: Accumulator | None, restore: Change | None, limits: Limits
@@ -48,7 +55,9 @@ class EventReader:
         self._restore = restore
         self._account = account
         self._texts = _NO_TEXTS if texts is None else texts
-        self._is_plain = account is not None and restore is None
+        held = _NO_TEXTS if restore is None else held_by(restore)
+        self._held = _NO_TEXTS if held is None else held
+        self._is_plain = account is not None and held is not None
 
     def feed(self, data: bytes) -> list[AnyEvent]:
         events: list[AnyEvent] = []
@@ -63,7 +72,13 @@ class EventReader:
                 if decoded:
                     # The account gets it at once: decoding the next payload may refer to this text.
                     event = decoded[0]
-                    if type(event) is PartDelta and self._is_plain and len(decoded) == 1 and event.citation is None:
+                    if (
+                        type(event) is PartDelta
+                        and self._is_plain
+                        and len(decoded) == 1
+                        and event.citation is None
+                        and event.index not in self._held
+                    ):
                         self._texts[event.index].append(event.text)
                     else:
                         decoded = self.publish(decoded)

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.stream_codec import BaseEventEncoder, StreamCodec, Texts
-from dragoman.event_reader import EventReader
+from dragoman.event_reader import EventReader, held_by
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed, StreamStart
 from dragoman.losses import LossLog
 from dragoman.passes.private import PrivateEvents
@@ -26,7 +26,9 @@ class EventWriter:
     opening: Opening | None = None
     """Changes how the answer begins; None once it has begun."""
     is_plain: bool
-    """Whether nothing changes the events before they are encoded."""
+    """Whether text of parts that are not held is encoded unchanged."""
+    held: tuple[Mapping[int, object], ...] = ()
+    """The parts that changes hold back."""
     _private: PrivateEvents
     _changes: tuple[Change, ...] = ()
 
@@ -39,7 +41,11 @@ class EventWriter:
     def change_events(self, change: Change) -> None:
         """Add a change of events before the existing ones."""
         self._changes = (change, *self._changes)
-        self.is_plain = False
+        held = held_by(change)
+        if held is None:
+            self.is_plain = False
+        else:
+            self.held = (held, *self.held)
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         if self.opening is not None:
@@ -72,7 +78,11 @@ class EventRelay(EventReader):
             return b""
         event = events[0]
         if type(event) is PartDelta and len(events) == 1 and event.citation is None and writer.is_plain:
-            return writer.encoder.fragment(event.index, event.text)  # most events are text, which needs no report
+            for held in writer.held:
+                if event.index in held:
+                    break
+            else:
+                return writer.encoder.fragment(event.index, event.text)  # most events are text, which needs no report
         return writer.encode(events)
 
     def end(self) -> bytes:

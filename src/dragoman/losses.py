@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate, count
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
@@ -147,7 +147,7 @@ class LossLog:
         """Return all losses of a stream, with paths in the whole answer: a part is spread over many events."""
         losses = []
         for node, field, what, severity, why in self.entries:
-            path = f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$"
+            path = f"$.{field.replace(KEY, '')}" if field and type(node) in _OF_THE_ANSWER else "$"
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
 
@@ -171,7 +171,7 @@ class LossLog:
                 else:
                     message_index, part_index, is_inner = position
                     path = lookup(message_index, part_index, "" if is_inner else field)
-            losses.append(Loss(path, what, severity, why))
+            losses.append(Loss(path.replace(KEY, "", 1), what, severity, why))
         return losses
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
@@ -200,6 +200,24 @@ class LossLog:
             if id(node) in positions:
                 return positions[id(node)]
         return None
+
+
+KEY = "\0"
+"""Before a key of the source that is called like one of our fields, so that no lookup takes it for the field."""
+
+
+def _field_names(kind: type[Value]) -> Iterator[str]:
+    yield from kind.__struct_fields__
+    for inner in kind.__subclasses__():
+        yield from _field_names(inner)
+
+
+_FIELDS = frozenset(_field_names(Value))
+
+
+def field_of_key(within: str, key: str) -> str:
+    """Return the field of a loss for a key of the source's own body, marked if one of our fields is called the same."""
+    return f"{within}{KEY}{key}" if key in _FIELDS else within + key
 
 
 Position: TypeAlias = tuple[int | None, int | None, bool]

@@ -613,7 +613,7 @@ def _mixed_styles() -> None:
     converted = convert_lines("\n".join(map(json.dumps, lines)).encode(), target="gemini", on_reject=rejects.append)
     assert len(converted.splitlines()) == 3
     assert [reject.line for reject in rejects] == [4]
-    assert detect(json.dumps({"instruction": "a", "input": "b", "output": "c"})) is None
+    assert detect(json.dumps({"input": "b", "output": "c"})) is None
     assert detect(json.dumps(STORIES["trl"])) == Detected("trl", "request")
 
 

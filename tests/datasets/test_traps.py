@@ -213,7 +213,7 @@ def test_demonstrations_are_not_part_of_a_run() -> None:
 def test_two_readings_are_not_guessed() -> None:
     """A list of messages without a sign is a list of messages; rows without any known key are nothing."""
     assert detect(json.dumps({"text": "hi", "label": 1})) is None
-    assert detect(json.dumps({"instruction": "a", "input": "b", "output": "c"})) is None
+    assert detect(json.dumps({"input": "b", "output": "c"})) is None
 
 
 def test_rejects_do_not_print_the_record() -> None:

@@ -1,10 +1,11 @@
 """The error that each client gets when something goes wrong, and what is tried before that."""
 
+import asyncio
 import json
 import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -12,9 +13,12 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.gateway.serving import simulators_at
+from dragoman.gateway.exchange import Exchange, Gone
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.serving import serving, simulators_at
 from dragoman.sim.server import Simulator
-from tests.gateway.running import RunningGateway, configured, connected, send, until_closed
+from tests.gateway.running import Lines, RunningGateway, configured, connected, send, until_closed
+from tests.gateway.scripted_upstream import reply, scripted
 from tests.gateway.test_pairs import path_of
 from tests.sim.test_sim_pairs import FORMATS, first
 from tests.sim.wire import DOORS
@@ -267,6 +271,53 @@ def test_each_chunk_is_passed_on_at_once_and_a_disconnect_is_noticed(upstream: U
 
         until(has_noticed, "the upstream call goes on without its client")
         assert gateway.requests(1)[0]["failure"] == "cancelled"
+
+
+class Client(Exchange):
+    """A client of a stream that may leave before its end."""
+
+    def __init__(self, path: str, *, leaves: bool) -> None:
+        super().__init__(Head("POST", path, "", {"host": "localhost"}))
+        self.body = json.dumps({"model": "p/m", "max_tokens": 9, "stream": True, "messages": CHAT["messages"]}).encode()
+        self.received = b""
+        self._leaves = leaves
+
+    def receive_arrived(self) -> bool:
+        return True
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:  # noqa: ARG002
+        self.started, self.received = True, first
+
+    def write(self, data: bytes) -> bool:
+        if self._leaves:
+            raise Gone
+        self.received += data
+        return False
+
+    def finish(self, last: bytes = b"") -> None:
+        self.write(last)
+
+
+@promise("gateway:disconnect")
+@pytest.mark.parametrize(("path", "last"), [("/v1/messages", b"message_stop"), ("/v1/chat/completions", b"[DONE]")])
+def test_a_client_that_leaves_inside_a_stream_does_not_end_later_streams(path: str, last: bytes) -> None:
+    """Compiled, its exception was once raised in later streams too."""
+    choice = {"index": 0, "delta": {"content": "all of it"}, "finish_reason": "stop"}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    events = b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(chunk).encode()
+
+    async def run(text: str) -> None:
+        async with serving(configured(text), log=Lines()) as running:
+            for leaves in (True, False, True, False):
+                client = Client(path, leaves=leaves)
+                # As a connection runs it: nothing between the event loop and the gateway.
+                serve = asyncio.ensure_future(running.gateway(client))
+                (outcome,) = await asyncio.gather(serve, return_exceptions=True)
+                assert type(outcome) is (Gone if leaves else type(None))
+                assert last in client.received or leaves
+
+    with scripted(reply(events, headers={"content-type": "text/event-stream"})) as upstream:
+        asyncio.run(run(upstream.table("p")))
 
 
 @promise("gateway:disconnect", "gateway:log")

@@ -207,10 +207,10 @@ def _cohere_request() -> Any:
 ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "openai-chat request": lambda: (
         chat.completion_create_params.CompletionCreateParamsBase,
-        _wire("openai_chat", "ChatRequest"),
+        _wire("openai_chat", "ChatBody"),
     ),
     "openai-chat tool": lambda: (chat.ChatCompletionToolUnionParam, _wire("openai_chat", "AnyTool")),
-    "openai-chat response": lambda: (chat.ChatCompletion, _wire("openai_chat", "ChatResponse")),
+    "openai-chat response": lambda: (chat.ChatCompletion, _wire("openai_chat", "ChatAnswer")),
     "openai-chat usage": lambda: (openai.types.CompletionUsage, _wire("openai_chat", "UsageWire")),
     "openai-responses request": lambda: (
         responses.response_create_params.ResponseCreateParamsBase,
@@ -226,7 +226,7 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "openai-responses usage": lambda: (responses.ResponseUsage, _wire("openai_responses", "UsageWire")),
     "anthropic-messages request": lambda: (
         beta.message_create_params.MessageCreateParamsBase,
-        _wire("anthropic_messages", "MessagesRequest"),
+        _wire("anthropic_messages", "MessagesBody"),
     ),
     "anthropic-messages tool": lambda: (beta.BetaToolUnionParam, _wire("anthropic_messages", "ToolWire")),
     "anthropic-messages response": lambda: (beta.BetaMessage, _wire("anthropic_messages", "MessageResponse")),

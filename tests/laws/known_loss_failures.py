@@ -1,9 +1,6 @@
 """Losses that point to no place in the body, today: data for tests/laws/test_losses_are_true.py. May only shrink."""
 
 KNOWN: dict[str, set[str]] = {
-    "real requests": {
-        "ollama-chat: $.options.temperature",
-    },
     "real responses": {
         "openai-compat-chat: $.choices[N].message.content[N]",
     },

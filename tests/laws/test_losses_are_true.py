@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,14 +14,14 @@ from msgspec import Struct
 import dragoman
 from benchmarks import corpus
 from dragoman import ir
-from dragoman.errors import EncodeError
+from dragoman.errors import DecodeError, EncodeError
 from dragoman.loss import Loss
 from tests.laws.known_loss_failures import KNOWN
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 from tests.support.recordings import VARIABLE, recordings_dir
-from tests.support.trees import reaches
+from tests.support.trees import reaches, variants
 
 pytestmark = promise("law:2-nothing-vanishes")
 
@@ -145,4 +146,27 @@ def test_losses_do_not_name_our_classes(kind: str) -> None:
         for loss in losses_of(sample, kind, target)
         if names & set(re.findall(r"\w+", f"{loss.what} {loss.why}"))
     }
+    assert found == set()
+
+
+def _fields() -> list[str]:
+    """The names of all our fields: names that a key of a vendor may have too."""
+    kinds = [kind for _, kind in inspect.getmembers(ir, inspect.isclass) if issubclass(kind, Struct)]
+    return sorted({name for kind in kinds for name in kind.__struct_fields__})
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_key_called_like_one_of_our_fields_is_not_taken_for_it(kind: str) -> None:
+    """Such as `reasoning.mode` of Responses, or `stop` in a Messages body: the path is that of the key."""
+    found: set[str] = set()
+    for number, (sample, field) in enumerate(product(ALL[kind], _fields())):
+        objects = list(variants(sample.body, lambda value: {field: "x", **value}))  # noqa: B023  called at once
+        where, body = objects[number % len(objects)]
+        changed = Sample(sample.format, sample.name, body)
+        target = "anthropic-messages" if sample.format == "openai-chat" else "openai-chat"
+        try:
+            losses = losses_of(changed, kind, target)
+        except DecodeError:  # the vendor's own key of this name, which takes no text
+            continue
+        found.update(f"{sample.format}, {where}.{field}: {loss}" for loss in losses if is_misplaced(loss, changed))
     assert found == set()

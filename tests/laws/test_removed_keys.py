@@ -123,7 +123,12 @@ REQUEST_KEYS = (
     Unsaid("ollama-chat", "$.messages[].tool_calls[].id", _ORDER, targets="vertex"),
     Unsaid("openai-chat", "$.messages[].reasoning_details[].id", _ORDER, targets="anthropic-messages"),
     Unsaid("openai-responses", "$.input[].id", _OWN_IDS),
-    Unsaid(_GOOGLE, "$.toolConfig.functionCallingConfig.allowedFunctionNames", _ALL_TOOLS, targets="cohere-chat"),
+    Unsaid(
+        _GOOGLE,
+        "$.toolConfig.functionCallingConfig.allowedFunctionNames",
+        _ALL_TOOLS,
+        targets="bedrock-converse cohere-chat ollama-chat",
+    ),
     Unsaid(
         "gemini-interactions",
         "$.generation_config.tool_choice.allowed_tools.tools",
@@ -188,6 +193,13 @@ REQUEST_KEYS = (
         "thoughts are shown with every effort",
         ("auto",),
         "cohere-chat gemini ollama-chat vertex",
+    ),
+    Unsaid(
+        "openai-responses",
+        "$.reasoning",
+        "thoughts are always shown",
+        ({"summary": "auto"},),
+        "cohere-chat ollama-chat",
     ),
     Unsaid(
         "openai-responses",

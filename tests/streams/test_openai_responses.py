@@ -216,6 +216,8 @@ def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, a
     assert completion_of(*events, ended(*output)) == whole
     # The last event repeats the items; gateways leave them out, or leave out that an item is done.
     assert completion_of(*events, ended()).messages == whole.messages
+    written = dragoman.encode_response(completion_of(*events, ended()), FORMAT)
+    assert written.body["output"] == dragoman.encode_response(whole, FORMAT).body["output"]
     assert completion_of(events[0], *events[1:-1], ended(*output)).messages == whole.messages
 
 

@@ -313,6 +313,13 @@ _CLAUDE_REQUESTS: dict[str, dict[str, Any]] = {
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
         "thinking": {"type": "enabled", "budget_tokens": 2000},
     },
+    "thinking as it likes": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 4000,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "thinking": {"type": "adaptive"},
+        "billing_policy": {"type": "billing_policy", "bill_to": "self"},
+    },
     "server tool": {
         "model": "claude-sonnet-4-5",
         "max_tokens": 100,

@@ -35,6 +35,11 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "text": {"format": {"type": "text"}, "verbosity": "low"},
         "truncation": None,
     },
+    "reasoning without an effort": {
+        "model": "claude-sonnet-4-5",
+        "input": "Hi",
+        "reasoning": {"summary": "auto"},
+    },
     "stored state": {
         "model": "gpt-5.1",
         "previous_response_id": "resp_1",

@@ -14,6 +14,7 @@ from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.rejects import Reject
 from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
+from dragoman.codecs.datasets.unread import what_is_read_instead
 from dragoman.codecs.encoded import Encoded, losses_held
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
@@ -209,7 +210,8 @@ class RecordConverter:
         if self._expected is not None:  # named or detected for the whole source, and the record reads as that
             return self._expected
         got = "keys of none, or of several" if found is None else f"a {found.kind} of {found.format}"
-        expected = _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
+        known = what_is_read_instead(read_json(record)) if found is None else None
+        expected = known or _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
         raise DecodeError(path="$", expected=expected, got=got, source="record")
 
     def _allowed(self, found: Detected) -> bool:

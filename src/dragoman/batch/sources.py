@@ -24,7 +24,7 @@ from msgspec import Struct, structs
 from dragoman.batch import tables
 from dragoman.batch.options import JobOptions
 from dragoman.batch.remote_files import is_remote, remote_file_system
-from dragoman.codecs.datasets.catalogue import is_session, session_of
+from dragoman.codecs.datasets.catalogue import is_session, known_dataset, session_of
 from dragoman.codecs.framing import BOM, JsonArray
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.codecs.stream_limits import Limits
@@ -203,6 +203,8 @@ def _text_layout(text: bytes, suffix: str) -> Layout:
     is_whole = len(text) < _LONGEST_START
     if (value := exact_json(line.strip())) is None:
         if text.startswith(b"["):
+            if is_whole and _is_conversation(text):
+                return "record"
             return "lines" if suffix in _LINES and not rest and not is_whole else "array"
         return "record" if is_whole and rest and exact_json(text.strip()) is not None else "lines"
     if not text.startswith(b"[") or suffix in _LINES or rest.strip() or _is_known(line):
@@ -212,6 +214,14 @@ def _text_layout(text: bytes, suffix: str) -> Layout:
 
 
 _LINES = frozenset({".jsonl", ".ndjson"})
+
+
+def _is_conversation(array: bytes) -> bool:
+    """Return whether all elements of an array together are one record: messages, or lines of a session."""
+    try:
+        return known_dataset(parse_json(array)) is not None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
 
 
 def _is_known(record: bytes) -> bool:

@@ -279,8 +279,10 @@ class _Thinking:
         if reasoning.effort is not None and reasoning.budget_tokens is not None:
             settings.effort = self._nearest(reasoning.effort, self._limits.efforts)
         if reasoning.budget_tokens is None:
-            what = f"effort {reasoning.effort!r}" if reasoning.effort else "reasoning"
-            self._log.degrade(self._request, "reasoning.effort", what, f"sent as a budget of {budget} tokens")
+            field, what = "reasoning", "reasoning"
+            if reasoning.effort:
+                field, what = "reasoning.effort", f"effort {reasoning.effort!r}"
+            self._log.degrade(self._request, field, what, f"sent as a budget of {budget} tokens")
             return
         if budget != reasoning.budget_tokens:
             what = f"budget of {reasoning.budget_tokens} tokens"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from random import getrandbits
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,7 +49,7 @@ from dragoman.gateway.signature_memory import SignatureMemory, is_signed
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_interactions import Interactions, KeptInteraction
-from dragoman.gateway.stored_responses import Keeping, Responses
+from dragoman.gateway.stored_responses import Background, Keeping, Responses
 from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstream_answers import StreamedAnswer, WholeAnswer
 from dragoman.gateway.upstream_calls import prepare_count
@@ -118,12 +119,11 @@ class Gateway:
 
     async def _retire(self, upstreams: list[Upstream]) -> None:
         """Close the connections of these upstreams once the last stream over them has ended."""
-        try:
+        with suppress(asyncio.CancelledError):  # the gateway closes too
             while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - rare, and nothing waits for it
                 await asyncio.sleep(0.5)
-        finally:
-            for upstream in upstreams:
-                await upstream.channel.transport.close()
+        for upstream in upstreams:
+            await upstream.channel.transport.close()
 
     async def close(self) -> None:
         for task in self._retiring:
@@ -551,23 +551,35 @@ class Gateway:
 
         remembers = bool(self.signatures.seconds) and not streamed.upstream_call.same
         waits = caller.grant is not None or keeping is not None or remembers or record.client in self._stateful
+        broken: BaseException | None = None
         try:
             exchange.start(200, headers, streamed.first)
             publish = None if keeping is None else keeping.publish
             await self.relay.stream(streamed, exchange, publish, ending if waits else None)
-        finally:
-            streamed.release()
-            completion = translator.completion
-            record.usage = completion.usage
-            record.complete = completion.finish is not None
-            record.losses += translator.losses
-            if translator.failure is not None:
-                record.failure, record.error = translator.failure.kind, translator.failure.message
-            if record.trace is not None:
-                record.trace.answered(completion, record.failure)
-            await self._note(streamed, completion.id, record, keeping)
-            if keeping is not None:  # also for a client that left with the last event
-                await keeping.keep_streamed()
+        except BaseException as error:  # noqa: BLE001 - raised again below: compiled, `finally` must not wait (decision 28)
+            broken = error
+        self._note_streamed(streamed, record)
+        await self._note(streamed, translator.completion.id, record, keeping)
+        if keeping is not None:  # also for a client that left with the last event
+            await keeping.keep_streamed()
+        if broken is not None:
+            try:
+                raise broken
+            finally:
+                del broken  # it refers to this frame, and would keep all of it until the next garbage collection
+
+    def _note_streamed(self, streamed: StreamedAnswer, record: Record) -> None:
+        """Record a stream that has ended or broken off."""
+        streamed.release()
+        translator = streamed.translator
+        completion = translator.completion
+        record.usage = completion.usage
+        record.complete = completion.finish is not None
+        record.losses += translator.losses
+        if translator.failure is not None:
+            record.failure, record.error = translator.failure.kind, translator.failure.message
+        if record.trace is not None:
+            record.trace.answered(completion, record.failure)
 
     async def _note(
         self, started: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
@@ -599,20 +611,19 @@ class Gateway:
             later.key, later.key_id = record.key, record.key_id
             later.capture = captured
             later.trace = None if record.trace is None else record.trace.continued()
+            failure: Failure | None = None
             try:
-                started = await self.relay.ask(keeping.client_request, plan, later)
-                completion = await self._to_the_end(started, keeping, later)
-                later.usage = completion.usage if completion else None
-                await self.settle(worker, later)
-                if completion is not None and not started.upstream_call.same:
-                    await self.signatures.remember(completion, worker.id)
-                await background.completed(started.encoded.content if isinstance(started, WholeAnswer) else b"")
-            except Failed as failed:
-                later.status, later.failure = failed.failure.status or 500, failed.failure.kind
-                await background.failed(failed.failure)
-            except asyncio.CancelledError:
-                later.status, later.failure = _CANCELLED, "cancelled"
-                await background.cancelled()
+                try:
+                    await self._work(keeping, plan, worker, background, later)
+                except Failed as failed:
+                    failure = failed.failure
+                    later.status, later.failure = failure.status or 500, failure.kind
+                except asyncio.CancelledError:
+                    later.status, later.failure = _CANCELLED, "cancelled"
+                if failure is not None:
+                    await background.failed(failure)
+                elif later.failure == "cancelled":
+                    await background.cancelled()
             finally:
                 worker.leave()
                 self.done(later)
@@ -625,6 +636,23 @@ class Gateway:
             await follow(running.events, 0, exchange, record)
         else:
             exchange.send(200, {**JSON, **_marks(record)}, promise)
+
+    async def _work(
+        self,
+        keeping: Keeping | KeptInteraction,
+        plan: Plan,
+        worker: Caller,
+        background: Background,
+        later: Record,
+    ) -> None:
+        """Answer a background request. Raises `Failed`."""
+        started = await self.relay.ask(keeping.client_request, plan, later)
+        completion = await self._to_the_end(started, keeping, later)
+        later.usage = completion.usage if completion else None
+        await self.settle(worker, later)
+        if completion is not None and not started.upstream_call.same:
+            await self.signatures.remember(completion, worker.id)
+        await background.completed(started.encoded.content if isinstance(started, WholeAnswer) else b"")
 
     async def _to_the_end(
         self, started: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record

@@ -97,9 +97,10 @@ class Server:
         """Accept connections with TLS. asyncio's own server would not count handshakes that do not end."""
         with listening:
             while True:
-                try:
+                accepted: socket.socket | None = None
+                with suppress(OSError):  # no files left, or the client is gone already
                     accepted, _ = await self.loop.sock_accept(listening)
-                except OSError:  # no files left, or the client is gone already
+                if accepted is None:
                     await asyncio.sleep(_NO_FILES_LEFT)
                     continue
                 if not self._has_room():

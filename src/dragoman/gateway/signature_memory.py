@@ -224,23 +224,20 @@ class UnsignedEvents:
 
     def __init__(self, family: str) -> None:
         self._family = family
-        self._silent: dict[int, PartStart] = {}
-        """Starts of reasoning parts without text so far."""
+        self.held: dict[int, PartStart] = {}
+        """Starts of reasoning parts without text so far; text of all other parts passes unchanged."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
-        answered = list(events)
-        if not self._silent and len(answered) == 1 and type(answered[0]) is PartDelta:
-            return answered  # nearly all calls
         kept: list[AnyEvent] = []
-        for event in answered:
+        for event in events:
             if isinstance(event, PartStart):
                 start = structs.replace(event, part=_unsigned(event.part, self._family))
                 if isinstance(start.part, Reasoning) and start.part.signature is None and not start.part.text:
-                    self._silent[event.index] = start
+                    self.held[event.index] = start
                 else:
                     kept.append(start)
             elif isinstance(event, PartDelta):
-                start_of_it = self._silent.pop(event.index, None)
+                start_of_it = self.held.pop(event.index, None)
                 kept += [event] if start_of_it is None else [start_of_it, event]
             elif isinstance(event, PartEnd):
                 kept += self._ended(event)
@@ -249,7 +246,7 @@ class UnsignedEvents:
         return kept
 
     def _ended(self, event: PartEnd) -> list[AnyEvent]:
-        start = self._silent.pop(event.index, None)
+        start = self.held.pop(event.index, None)
         is_foreign = event.signature is not None and event.signature.family != self._family
         end = structs.replace(event, signature=None) if is_foreign else event
         if start is None:

@@ -227,7 +227,12 @@ class UpstreamConnection(BufferedReader):
                 return
         if self._sink is not None:
             self.last_read = self._loop.time()
-            self._pour(data, self._sink)
+            try:
+                self.crowded = self._sink(data)
+            except Exception as error:  # noqa: BLE001 - raised again in the task that waits for the end
+                self.broken = error
+            if self.crowded or self.broken is not None:
+                self._sink = None
             return
         self.pieces.append(data)
         self.buffered += len(data)
@@ -243,14 +248,6 @@ class UpstreamConnection(BufferedReader):
             raise BadAnswer("the decompressed body is too large") from None
         except CodingError as error:
             raise BadAnswer(f"the body cannot be decompressed: {error}") from None
-
-    def _pour(self, data: bytes, sink: Sink) -> None:
-        try:
-            self.crowded = sink(data)
-        except Exception as error:  # noqa: BLE001 - raised again in the task that waits for the end
-            self.broken = error
-        if self.crowded or self.broken is not None:
-            self._sink = None
 
     # ── for the pool and the response ──
 

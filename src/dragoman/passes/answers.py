@@ -103,7 +103,8 @@ class HiddenReasoning:
     def __init__(self, log: LossLog) -> None:
         self._log = log
         self._is_owed = False
-        self._waiting: dict[int, list[AnyEvent]] = {}
+        self.held: dict[int, list[AnyEvent]] = {}
+        """Events of parts that are held back; text of all others passes unchanged."""
 
     def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         shown: list[AnyEvent] = []
@@ -112,14 +113,14 @@ class HiddenReasoning:
                 self._is_owed = _is_owed(event.model)
             elif isinstance(event, PartStart):
                 if isinstance(event.part, Reasoning) and event.part.signature is None and not self._is_owed:
-                    self._waiting[event.index] = [event]
+                    self.held[event.index] = [event]
                     continue
             elif isinstance(event, PartDelta):
-                if event.index in self._waiting:
-                    self._waiting[event.index].append(event)
+                if event.index in self.held:
+                    self.held[event.index].append(event)
                     continue
-            elif isinstance(event, PartEnd) and event.index in self._waiting:
-                waiting = self._waiting.pop(event.index)
+            elif isinstance(event, PartEnd) and event.index in self.held:
+                waiting = self.held.pop(event.index)
                 if event.signature is None:
                     self._log.note(_ANSWER, "", "reasoning", _UNASKED)
                     continue
@@ -210,20 +211,21 @@ class RestoredEvents:
 
     def __init__(self, request: Request) -> None:
         self._declared = _Declared(request)
-        self._waiting: dict[int, tuple[PartStart, list[str]]] = {}
+        self.held: dict[int, tuple[PartStart, list[str]]] = {}
+        """The start and the text of calls that are held back; text of all other parts passes unchanged."""
 
     def __call__(self, events: list[AnyEvent]) -> list[AnyEvent]:
         restored: list[AnyEvent] = []
         for event in events:
             if isinstance(event, PartStart):
                 restored += self._restore_start(event)
-            elif isinstance(event, PartDelta) and event.index in self._waiting:
-                self._waiting[event.index][1].append(event.text)
-            elif isinstance(event, PartEnd) and event.index in self._waiting:
+            elif isinstance(event, PartDelta) and event.index in self.held:
+                self.held[event.index][1].append(event.text)
+            elif isinstance(event, PartEnd) and event.index in self.held:
                 restored += self._restore_end(event)
             else:
                 if isinstance(event, Finished | StreamFailed):
-                    for index in list(self._waiting):
+                    for index in list(self.held):
                         restored += self._restore_end(PartEnd(index, incomplete=True))
                 restored.append(event)
         return restored
@@ -239,11 +241,11 @@ class RestoredEvents:
         if not self._declared.returns_whole(name) or call.custom:
             noted = self._declared.noted(call)
             return [event if noted is call else structs.replace(event, part=noted)]
-        self._waiting[event.index] = (event, [])
+        self.held[event.index] = (event, [])
         return []
 
     def _restore_end(self, event: PartEnd) -> list[AnyEvent]:
-        start, pieces = self._waiting.pop(event.index)
+        start, pieces = self.held.pop(event.index)
         call: ToolCall = start.part  # type: ignore[assignment]
         text = "".join(pieces)
         arguments = exact_object(text)

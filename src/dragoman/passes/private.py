@@ -38,7 +38,7 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, field_of_key
 from dragoman.profile import Profile
 
 _SAYS_NOTHING = (Raw(b"null"), Raw(b"[]"), Raw(b"{}"))
@@ -159,7 +159,7 @@ def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
         if not _COUNTED.issuperset(members):
             for key in members:
                 if key not in _COUNTED and bytes(members[key]) not in _NO_COUNTS:
-                    log.note(node, _COUNTS + key, key, f"only {family} reports it")
+                    log.note(node, field_of_key(_COUNTS, key), key, f"only {family} reports it")
 
 
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
@@ -315,7 +315,7 @@ def _report_node(
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), _NO_KEYS)
                     severity: Severity = "noted" if is_noted else "dropped"
                     why = why or f"only {family} understands it"
-                    log.entries.append((node, within + key, key, severity, why))
+                    log.entries.append((node, field_of_key(within, key), key, severity, why))
             elif not is_spelling(key):
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}

@@ -7,7 +7,7 @@ from itertools import accumulate
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
-from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
+from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
 from dragoman.losses import PathLookup, paths_by_class
@@ -20,7 +20,6 @@ _FIELDS = {
     "cache": "cache_control",
     "cache.ttl": "cache_control.ttl",
     "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
-    "reasoning": "thinking",
     "reasoning.mode": "thinking.type",
     "reasoning.effort": "output_config.effort",
     "reasoning.budget_tokens": "thinking.budget_tokens",
@@ -74,12 +73,19 @@ request_paths = paths_by_class(_RequestPaths)
 
 def _wire_field(request: Request, field: str) -> str:
     head, dot, rest = field.partition(".")
+    if field == "reasoning":
+        return "thinking" if _has_thinking(request.reasoning) else "output_config.effort"
     if head == "output":
         place = (
             "output_format" if note(request.metadata, FAMILY, "~output_format") is not UNSET else "output_config.format"
         )
         return place + dot + rest
-    return _FIELDS.get(head, head) + dot + rest
+    return ("thinking" if head == "reasoning" else _FIELDS.get(head, head)) + dot + rest
+
+
+def _has_thinking(settings: ReasoningSettings | None) -> bool:
+    """Whether `thinking` was written: an effort alone is in `output_config`."""
+    return settings is None or settings.effort is None or settings != ReasoningSettings(effort=settings.effort)
 
 
 class _Places:

@@ -347,6 +347,7 @@ class MessagesBody(UsualMessagesBody, frozen=True, omit_defaults=True):
 
     anthropic_beta: MaybeRaw = None
     betas: MaybeRaw = None
+    billing_policy: MaybeRaw = None
     compaction: MaybeRaw = None
     diagnostics: MaybeRaw = None
     fallback_credit_token: MaybeRaw = None

@@ -24,7 +24,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.losses import KEY, Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments", "arguments_text": "function.arguments"}
@@ -112,7 +112,7 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         inner = _OF_A_CALL.get(field, field)
         return f"{path}.tool_calls[{place}].{inner}" if inner else f"{path}.tool_calls[{place}]"
     if isinstance(part, Document):
-        inner = _OF_A_DOCUMENT.get(field, field)
+        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
         is_own = OF_THE_REQUEST in _own(part.metadata)
         document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
         return f"{document_path}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else document_path

@@ -42,7 +42,7 @@ from dragoman.ir import (
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import Value, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, field_of_key
 
 UNTYPED = "~untyped"
 """Note: the data URL has no media type."""
@@ -122,7 +122,7 @@ def report_keys(
         for key in notes:
             if key[:1] != "~":
                 why = f"only {family} understands it" if foreign else "this API has no place for it here"
-                log.drop(node, within + key, key, why)
+                log.drop(node, field_of_key(within, key), key, why)
 
 
 def _own(part: AnyPart) -> Extra:

@@ -6,7 +6,7 @@ applied: the result is what the model saw last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import force_setattr
@@ -18,6 +18,7 @@ from dragoman.codecs.datasets.conversation import (
     Dataset,
     Json,
     Piece,
+    dataset_paths,
     items,
     mappings,
     media,
@@ -25,10 +26,13 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
+from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.openai_responses.json_paths import request_paths as responses_paths
 from dragoman.codecs.openai_responses.request import decode_request as decode_responses
 from dragoman.ir import AnyPart, Reasoning, Request, Text
 from dragoman.ir.values import encode_json
+from dragoman.losses import PathLookup
 
 Line = Mapping[str, Json]
 
@@ -48,27 +52,20 @@ def read_claude_code(data: Json) -> Request:
     """Read the chain from the newest leaf of the main conversation to its root, or to its compaction summary."""
     lines = items(data, CLAUDE_CODE, "$")
     numbers = {id(line): number for number, line in enumerate(lines)}
-    chain = _chain(_claude_lines(lines))
     messages: list[dict[str, Json]] = []
     places: list[list[str]] = []
-    model, answer = None, None
-    for line in chain:
-        message = line["message"]
-        role, content = text_of(message.get("role")), _blocks(message.get("content"))
-        place = f"$[{numbers[id(line)]}].message.content"
-        is_text = isinstance(message.get("content"), str)
-        where = [place if is_text else f"{place}[{block}]" for block in range(len(content))]
-        if role == "assistant":
+    model = None
+    for group in _answers(_chain(lines), lines):
+        content, where = list[Json](), list[str]()
+        for line in group:
+            message = line["message"]
             model = text_of(message.get("model")) or model
-            if answer is not None and message.get("id") == answer:
-                messages[-1]["content"] += content  # one line per block: an answer is spread over several lines
-                places[-1] += where
-                continue
-            answer = message.get("id") if content else None
-        else:
-            answer = None
-        if role in {"user", "assistant"} and content:
-            messages.append({"role": role, "content": content})
+            blocks, place = _blocks(message.get("content")), f"$[{numbers[id(line)]}].message.content"
+            is_text = isinstance(message.get("content"), str)
+            content += blocks
+            where += [place if is_text else f"{place}[{block}]" for block in range(len(blocks))]
+        if content:
+            messages.append({"role": text_of(group[0]["message"].get("role")), "content": content})
             places.append(where)
     if not messages:
         raise refuse(CLAUDE_CODE, "$", "lines of a conversation", None)
@@ -86,32 +83,67 @@ def _placed(request: Request, model: str | None, places: Sequence[str | list[str
     return found
 
 
-def _claude_lines(lines: Iterable[Line]) -> list[Line]:
-    found = []
-    for line in lines:
-        is_message = text_of(line.get("type")) in {"user", "assistant"} and isinstance(line.get("message"), Mapping)
-        if is_message and line.get("isSidechain") is not True and line.get("isMeta") is not True:
-            found.append(line)
-    return found
+def _is_claude_message(line: Line) -> bool:
+    message = line.get("message")
+    is_message = isinstance(message, Mapping) and text_of(message.get("role")) in {"user", "assistant"}
+    return is_message and line.get("isSidechain") is not True and line.get("isMeta") is not True
 
 
 def _chain(lines: list[Line]) -> list[Line]:
-    before = {id(line): earlier for earlier, line in pairwise(lines)}
+    """Return the messages from the newest one back to the root; lines of other kinds only link them."""
+    known = [line for line in lines if _is_claude_message(line)]
+    before = {id(line): earlier for earlier, line in pairwise(known)}
     by_id = {line["uuid"]: line for line in lines if isinstance(line.get("uuid"), str)}
     chain: list[Line] = []
     seen: set[str] = set()
-    line: Line | None = lines[-1] if lines else None
+    line: Line | None = known[-1] if known else None
+    last = line
     while line is not None:
-        chain.append(line)
-        if line.get("isCompactSummary") is True:
-            break
+        if _is_claude_message(line):
+            chain.append(line)
+            last = line
         parent = line.get("parentUuid")
-        # The parent may be a line of a kind that is left out: then the preceding line is used.
-        if not isinstance(parent, str) or parent in seen:
+        if line.get("isCompactSummary") is True or not isinstance(parent, str) or parent in seen:
             break
         seen.add(parent)
-        line = by_id.get(parent) or before.get(id(line))
+        # The parent may be a line that the file does not have any more: then the preceding message is used.
+        line = by_id.get(parent) or before.get(id(last))
     return chain[::-1]
+
+
+def _answers(chain: list[Line], lines: list[Line]) -> list[list[Line]]:
+    """Return the messages as groups of lines, since an answer is spread over several: one line per block.
+
+    The results of parallel calls are children of their calls, so that the chain passes only one of them. The other
+    blocks of an answer, and the results of its calls, are found by the ids of the answer and of the calls.
+    """
+    blocks: dict[str, list[Line]] = {}
+    results: dict[str, Line] = {}
+    for line in filter(_is_claude_message, lines):
+        message = line["message"]
+        if message["role"] == "assistant" and text_of(message.get("id")):
+            blocks.setdefault(message["id"], []).append(line)
+        results |= dict.fromkeys(_result_ids(message), line)
+    groups: list[list[Line]] = []
+    used = set[int]()
+    for line in chain:
+        if id(line) in used:
+            continue
+        group = blocks.get(text_of(line["message"].get("id")), [line])
+        answered = [results[key] for one in group for key in _call_ids(one["message"]) if key in results]
+        found = list({id(one): one for one in answered if id(one) not in used}.values())
+        groups += [group, found] if found else [group]
+        used |= {id(one) for one in (*group, *found)}
+    return groups
+
+
+def _result_ids(message: Line) -> list[str]:
+    return [text_of(block.get("tool_use_id")) for block in mappings(message.get("content")) if "tool_use_id" in block]
+
+
+def _call_ids(message: Line) -> list[str]:
+    blocks = mappings(message.get("content")) if message.get("role") == "assistant" else []
+    return [text_of(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
 
 
 def _blocks(content: Json) -> list[Json]:
@@ -124,18 +156,39 @@ def _blocks(content: Json) -> list[Json]:
 
 
 def is_codex(data: Json) -> bool:
-    """Return whether these are lines of a rollout: a type and a payload."""
+    """Return whether these are lines of a rollout: a type and a payload, or (until 2025) bare items after a header."""
+    if isinstance(data, Mapping):
+        return isinstance(data.get("session"), Mapping) and isinstance(data.get("items"), list)
     kinds = {"session_meta", "response_item", "turn_context", "compacted"}
     return any(
-        text_of(line.get("type")) in kinds and isinstance(line.get("payload"), Mapping) for line in mappings(data)
+        (text_of(line.get("type")) in kinds and isinstance(line.get("payload"), Mapping)) or _is_old_header(line)
+        for line in mappings(data)
     )
+
+
+def _is_old_header(line: Line) -> bool:
+    return "type" not in line and "role" not in line and all(key in line for key in ("id", "timestamp", "instructions"))
+
+
+def _enveloped(data: Json) -> Json:
+    """Return the lines of a rollout; those of older files get the envelope that newer ones have."""
+    if isinstance(data, Mapping):  # of the first version of the program, in one object
+        data = [{**data["session"]}, *items(data["items"], CODEX, "$.items")]
+    if not any(map(_is_old_header, mappings(data))):
+        return data
+    return [
+        {"type": "session_meta", "payload": line}
+        if _is_old_header(line)
+        else {"type": "response_item" if "type" in line else "state", "payload": line}
+        for line in items(data, CODEX, "$")
+    ]
 
 
 def read_codex(data: Json) -> Request:
     """Read items of the Responses API; `event_msg` lines repeat them for display and are left out."""
     found: list[tuple[Json, str]] = []
     instructions, model = None, None
-    for number, line in enumerate(items(data, CODEX, "$")):
+    for number, line in enumerate(items(_enveloped(data), CODEX, "$")):
         payload = line.get("payload")
         if not isinstance(payload, Mapping):
             continue
@@ -151,6 +204,8 @@ def read_codex(data: Json) -> Request:
             history = payload.get("replacement_history")
             kept = [_item(one) for one in mappings(history)] if history else [_summary(payload)]
             found = [(one, f"$[{number}].payload") for one in kept]
+        elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
+            found = _without_turns(found, payload.get("num_turns"))
     body: dict[str, Json] = {"model": text_of(model), "input": [item for item, _ in found]}
     if isinstance(instructions, str):
         body["instructions"] = instructions
@@ -158,6 +213,20 @@ def read_codex(data: Json) -> Request:
 
 
 codex_paths = paths_by_line(responses_paths)
+
+
+def _without_turns(found: list[tuple[Json, str]], count: Json) -> list[tuple[Json, str]]:
+    """Return the items without the last turns, which the user took back."""
+    starts = [index for index, (item, _) in enumerate(found) if _is_prompt(item)]
+    if not isinstance(count, int) or count < 1 or not starts:
+        return found
+    return found[: starts[max(0, len(starts) - count)]]
+
+
+def _is_prompt(item: Line) -> bool:
+    """Return whether a person wrote this message; the program adds others, which begin with a tag or a title."""
+    texts = [text_of(part.get("text")) for part in mappings(item.get("content"))]
+    return item.get("role") == "user" and not any(text.lstrip().startswith(("<", "# AGENTS.md")) for text in texts)
 
 
 def _item(payload: Line) -> Json:
@@ -178,8 +247,17 @@ def _summary(payload: Line) -> Json:
 
 
 def is_gemini_cli(data: Json) -> bool:
-    """Return whether this is a session with messages of type user and gemini, or its lines."""
-    return any(message.get("type") == "gemini" and "content" in message for message in _cli_messages(data))
+    """Return whether this is a session with messages of type user and gemini, its lines, or a saved checkpoint."""
+    return bool(_checkpoint(data)) or any(
+        message.get("type") == "gemini" and "content" in message for message in _cli_messages(data)
+    )
+
+
+def _checkpoint(data: Json) -> list[Line]:
+    """Return the contents of Gemini's API that `/chat save` writes; empty if the record is something else."""
+    found = mappings(data.get("history") if isinstance(data, Mapping) else data)
+    is_whole = found and all(item.get("role") in {"user", "model"} and mappings(item.get("parts")) for item in found)
+    return found if is_whole and any(item["role"] == "model" for item in found) else []
 
 
 def _cli_messages(data: Json) -> list[Line]:
@@ -197,6 +275,10 @@ def _cli_messages(data: Json) -> list[Line]:
 
 def read_gemini_cli(data: Json) -> Request:
     """Read a session. Calls and results share a record, which has no order: a turn's text is read before its calls."""
+    if contents := _checkpoint(data):
+        root = "$.history" if isinstance(data, Mapping) else "$"
+        decoded = decode_gemini(encode_json({"contents": contents}))
+        return _placed(decoded, None, [f"{root}[{index}]" for index in range(len(contents))])
     conversation = Conversation(GEMINI_CLI)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     model = None
@@ -208,6 +290,13 @@ def read_gemini_cli(data: Json) -> Request:
             model = text_of(message.get("model")) or model
             _add_turn(conversation, message, place)
     return conversation.finish(model=model)
+
+
+def gemini_cli_paths(root: Request) -> PathLookup:
+    """Return the paths in the file: of a session, or of a checkpoint, which has contents of the API."""
+    places = getattr(root, "_places", [])
+    is_checkpoint = bool(places) and isinstance(places[0], str)
+    return paths_by_line(gemini_paths)(root) if is_checkpoint else dataset_paths(root)
 
 
 def _add_turn(conversation: Conversation, message: Line, place: str) -> None:

@@ -13,6 +13,7 @@ from dragoman.codecs.datasets.conversation import (
     Json,
     items,
     left_over,
+    mappings,
     read_tools,
     refuse,
     text_of,
@@ -24,20 +25,29 @@ TAU_BENCH, BFCL, TOOLBENCH, SWE_AGENT = "tau-bench", "bfcl", "toolbench", "swe-a
 
 
 def is_tau_bench(data: Json) -> bool:
-    """Return whether this is a task with its trajectory."""
-    return isinstance(data, Mapping) and isinstance(data.get("traj"), list) and "task_id" in data
+    """Return whether this is a task with its trajectory, or a simulation of tau2."""
+    if not isinstance(data, Mapping) or "task_id" not in data:
+        return False
+    return isinstance(data.get("traj"), list) or ("reward_info" in data and bool(mappings(data.get("messages"))))
 
 
 def read_tau_bench(data: Json) -> Request:
     """Read a trajectory. Tools are not in the file; other data about the task is kept with the conversation."""
-    return _chat(TAU_BENCH, data, "traj")
+    key = "traj" if "traj" in data else "messages"
+    conversation = Conversation(TAU_BENCH)
+    for index, message in enumerate(items(data.get(key), TAU_BENCH, f"$.{key}")):
+        given = message
+        if message.get("role") == "tool" and "requestor" in message:  # tau2: the id of a result is that of its call
+            given = {**message, "tool_call_id": message.get("id")}
+        add_message(conversation, given, f"$.{key}[{index}]")
+    return conversation.finish(metadata=left_over(data, (key,)))
 
 
 def is_bfcl(data: Json) -> bool:
-    """Return whether this is a question in turns, and functions with Python's types."""
-    return (
-        isinstance(data, Mapping) and isinstance(data.get("question"), list) and isinstance(data.get("function"), list)
-    )
+    """Return whether this is a question in turns, and functions with Python's types, or classes that have them."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("question"), list):
+        return False
+    return isinstance(data.get("function"), list) or isinstance(data.get("involved_classes"), list)
 
 
 def read_bfcl(data: Json) -> Request:
@@ -45,7 +55,10 @@ def read_bfcl(data: Json) -> Request:
     for number, turn in enumerate(data["question"]):
         for index, message in enumerate(items(turn, BFCL, f"$.question[{number}]")):
             add_message(conversation, message, f"$.question[{number}][{index}]")
-    return conversation.finish(tools=read_tools(data["function"]), metadata=left_over(data, ("question", "function")))
+    if "function" not in data:
+        conversation.leave_out("the tools", "tasks of several turns name classes, whose functions are in other files")
+    tools = read_tools(data.get("function"))
+    return conversation.finish(tools=tools, metadata=left_over(data, ("question", "function")))
 
 
 def is_toolbench(data: Json) -> bool:
@@ -68,17 +81,19 @@ def read_toolbench(data: Json) -> Request:
 
 
 def is_swe_agent(data: Json) -> bool:
-    """Return whether this is a trajectory with its history, or messages of mini-swe-agent."""
+    """Return whether this is a trajectory with its history, its messages in a table, or those of mini-swe-agent."""
     if not isinstance(data, Mapping):
         return False
     if text_of(data.get("trajectory_format")).startswith("mini-swe-agent"):
+        return True
+    if any("tool_call_ids" in message for message in mappings(data.get("messages"))):
         return True
     return isinstance(data.get("history"), list) and ("trajectory" in data or "environment" in data)
 
 
 def read_swe_agent(data: Json) -> Request:
     """Read the history without demonstrations; `tool_call_ids` link results to calls; `exit` is not a message."""
-    key = "messages" if "trajectory_format" in data else "history"
+    key = "history" if isinstance(data.get("history"), list) else "messages"
     conversation = Conversation(SWE_AGENT)
     for index, message in enumerate(items(data.get(key), SWE_AGENT, f"$.{key}")):
         if message.get("is_demo") is True or message.get("role") == "exit":
@@ -87,14 +102,8 @@ def read_swe_agent(data: Json) -> Request:
         if message.get("role") == "tool" and isinstance(ids, list) and ids:
             message = {**message, "tool_call_id": ids[0]}  # noqa: PLW2901
         add_message(conversation, message, f"$.{key}[{index}]")
-    return conversation.finish()
-
-
-def _chat(name: str, data: Mapping[str, Json], key: str) -> Request:
-    conversation = Conversation(name)
-    for index, message in enumerate(items(data.get(key), name, f"$.{key}")):
-        add_message(conversation, message, f"$.{key}[{index}]")
-    return conversation.finish(metadata=left_over(data, (key,)))
+    more = left_over(data, ("messages", "model")) if key == "messages" and "trajectory_format" not in data else None
+    return conversation.finish(model=data.get("model"), metadata=more)
 
 
 TAU_BENCH_RUN = Dataset(TAU_BENCH, is_tau_bench, read_tau_bench, lacks="the tools")

@@ -35,6 +35,13 @@ _MODULES: dict[str, tuple[str, str]] = {
     "swe-agent": ("benchmarks", "SWE_AGENT_RUN"),
     "openhands": ("openhands", "DATASET"),
     "llm": ("llm_logs", "DATASET"),
+    "alpaca": ("training_sets", "ALPACA_ROW"),
+    "glaive": ("training_sets", "GLAIVE_CHAT"),
+    "xlam": ("training_sets", "XLAM_ROW"),
+    "toolace": ("training_sets", "TOOLACE_CHAT"),
+    "openassistant": ("training_sets", "OPENASSISTANT_TREE"),
+    "langsmith": ("traces", "LANGSMITH_RUN"),
+    "langfuse": ("traces", "LANGFUSE_GENERATION"),
     "chatgpt-export": ("exports", "CHATGPT_EXPORT"),
     "claude-export": ("exports", "CLAUDE_EXPORT"),
 }

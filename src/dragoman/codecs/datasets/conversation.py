@@ -205,6 +205,7 @@ class Conversation:
         self._calls: dict[str, str] = {}
         self._pairing = Pairing()
         self._aliases: dict[str, str] = {}
+        self._left_out: dict[str, Remark] = {}
 
     @property
     def calls(self) -> Mapping[str, str]:
@@ -225,6 +226,10 @@ class Conversation:
             parts, places, place = [*before.parts, *parts], [*held_before[1], *places], held_before[0]
         self._messages.append(Message(role, tuple(parts), name))
         self._places.append((place, places))
+
+    def leave_out(self, what: str, why: str) -> None:
+        """Report content of the record that no message can hold; once per kind."""
+        self._left_out.setdefault(what, (None, what, "dropped", why))
 
     def call(self, name: Json, arguments: Json, call_id: Json = None) -> ToolCall:
         """Return a call from what the format has: arguments as an object or as text, with or without an id."""
@@ -280,6 +285,8 @@ class Conversation:
             origin=self._name,
         )
         force_setattr(request, "_places", self._places)
+        if self._left_out:
+            add_remarks(request, self._name, self._left_out.values())
         guessed = self._pairing.guessed()
         if guessed:
             results = {part.tool_call_id: part for message in self._messages for part in message.tool_results}
@@ -432,6 +439,10 @@ def read_tools(value: Json) -> list[ToolDefinition]:
     """Return function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" mean no tools."""
     if isinstance(value, str):
         value = parse_json(value) if value.strip() else []
+    if isinstance(value, list):  # some sets have a list of JSON texts
+        value = [
+            parse_json(entry) if isinstance(entry, str) and entry.lstrip()[:1] == "{" else entry for entry in value
+        ]
     tools = []
     for entry in mappings(value):
         function = entry.get("function") if isinstance(entry.get("function"), Mapping) else entry

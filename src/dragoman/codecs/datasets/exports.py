@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, Piece, items, mappings, refuse, text_of
-from dragoman.ir import Reasoning, Request, Text
+from dragoman.ir import Document, Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
 CHATGPT, CLAUDE = "chatgpt-export", "claude-export"
@@ -39,11 +39,7 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
     author, metadata, content = message.get("author"), message.get("metadata"), message.get("content")
     role = text_of(author.get("role")) if isinstance(author, Mapping) else ""
     inner = content if isinstance(content, Mapping) else {}
-    parts = inner.get("parts")
-    texts = (
-        [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else [text_of(inner.get("text"))]
-    )
-    text = "\n".join(filter(None, texts))
+    text = _chatgpt_text(conversation, inner)
     fields = metadata if isinstance(metadata, Mapping) else {}
     if not text or fields.get("is_visually_hidden_from_conversation") is True:
         return None
@@ -56,9 +52,38 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         conversation.add("tool", [(conversation.result(text, name=name), place)], place)
     elif role in {"system", "user", "assistant"}:
         known: Role = role  # type: ignore[assignment]
-        piece = Reasoning(text) if text_of(inner.get("content_type")) in {"thoughts", "reasoning_recap"} else Text(text)
+        piece = Reasoning(text) if inner.get("content_type") == "thoughts" else Text(text)
         conversation.add(known, [(piece, place)], place)
     return text_of(fields.get("model_slug")) or None
+
+
+def _chatgpt_text(conversation: Conversation, content: Mapping[str, Json]) -> str:
+    """Return the text of a message; files are in the export beside this file, and are reported as left out."""
+    kind, parts = text_of(content.get("content_type")), content.get("parts")
+    if kind == "thoughts":
+        found = [
+            text_of(one.get("content")) or text_of(one.get("summary")) for one in mappings(content.get("thoughts"))
+        ]
+        return "\n".join(filter(None, found))
+    if not isinstance(parts, list):
+        texts = [text_of(content.get(key)) for key in ("text", "result")]
+        if kind not in _WITHOUT_PARTS and not any(texts):
+            conversation.leave_out(f"messages of type {kind!r}", "their content is not text")
+        return next(filter(None, texts), "")
+    for part in mappings(parts):
+        if not text_of(part.get("text")):
+            what = text_of(part.get("content_type")).removesuffix("_asset_pointer").replace("_", " ") or "file"
+            conversation.leave_out(f"{what} in a message", "the export names it, and has it in another file")
+    return "\n".join(
+        filter(None, (part if isinstance(part, str) else text_of(part.get("text")) for part in parts if part))
+    )
+
+
+_WITHOUT_PARTS = frozenset(
+    {"", "code", "execution_output", "tether_browsing_display", "tether_quote", "system_error"}
+    | {"user_editable_context", "model_editable_context", "reasoning_recap"}
+)
+"""Types whose content is text, or which the application displays and the model has not written."""
 
 
 def is_claude(data: Json) -> bool:
@@ -67,8 +92,13 @@ def is_claude(data: Json) -> bool:
 
 
 def read_claude(data: Json) -> Request:
+    """Read the branch that ends at the current or last message."""
     conversation = Conversation(CLAUDE)
-    for index, message in enumerate(items(data.get("chat_messages"), CLAUDE, "$.chat_messages")):
+    messages = items(data.get("chat_messages"), CLAUDE, "$.chat_messages")
+    kept = _claude_branch(messages, data.get("current_leaf_message_uuid"))
+    for index, message in enumerate(messages):
+        if index not in kept:
+            continue
         place = f"$.chat_messages[{index}]"
         sender = message.get("sender")
         if text_of(sender) not in {"human", "assistant"}:
@@ -77,9 +107,35 @@ def read_claude(data: Json) -> Request:
     return conversation.finish(model=data.get("model"))
 
 
+def _claude_branch(messages: list[Mapping[str, Json]], leaf: Json) -> set[int]:
+    """Return the positions of the messages of one branch; of all if they do not name their parents."""
+    known = {text_of(message.get("uuid")): index for index, message in enumerate(messages)}
+    if not messages or not all("parent_message_uuid" in message for message in messages):
+        return set(known.values()) | set(range(len(messages)))
+    index, kept = known.get(text_of(leaf), len(messages) - 1), set[int]()
+    while index not in kept:
+        kept.add(index)
+        index = known.get(text_of(messages[index]["parent_message_uuid"]), index)
+    return kept
+
+
+def _claude_files(conversation: Conversation, message: Mapping[str, Json], place: str) -> list[Piece]:
+    """Return the texts that Claude was given with a message; of other files the export has only the names."""
+    found: list[Piece] = []
+    for index, file in enumerate(mappings(message.get("attachments"))):
+        where, text, title = f"{place}.attachments[{index}]", file.get("extracted_content"), file.get("file_name")
+        if text_of(text):
+            found.append((Document("text/plain", text=text, title=text_of(title) or None), where))
+        else:
+            conversation.leave_out("attachments without text", "the export has only their names")
+    if mappings(message.get("files")):
+        conversation.leave_out("files of messages", "the export has only their names")
+    return found
+
+
 def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
     role: Role = "user" if message["sender"] == "human" else "assistant"
-    spoken_parts: list[Piece] = []
+    spoken_parts = _claude_files(conversation, message, place)
     blocks = mappings(message.get("content")) or [{"type": "text", "text": message.get("text")}]
     for index, block in enumerate(blocks):
         where = f"{place}.content[{index}]" if message.get("content") else f"{place}.text"
@@ -101,6 +157,8 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
             spoken_parts.append((Reasoning(text_of(block.get("thinking"))), where))
         elif text_of(block.get("text")):
             spoken_parts.append((Text(block["text"]), where))
+        elif kind not in {"text", "token_budget"}:
+            conversation.leave_out(f"blocks of type {kind!r}", "their content is not text")
     conversation.add(role, spoken_parts, place)
 
 

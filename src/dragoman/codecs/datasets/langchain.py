@@ -43,15 +43,20 @@ _OURS = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 
 def _messages(data: Json) -> Json:
     if isinstance(data, Mapping):
-        inputs = data.get("inputs")
-        data = data.get("messages", inputs.get("messages") if isinstance(inputs, Mapping) else None)
+        inner = data.get("kwargs") if data.get("lc") == 1 else data  # a prompt value has messages too
+        data = inner.get("messages") if isinstance(inner, Mapping) else None
     return data[0] if isinstance(data, list) and data and isinstance(data[0], list) else data
 
 
 def is_record(data: Json) -> bool:
     """Return whether these are messages with a type and data, or constructors of LangChain's message classes."""
     messages = _messages(data)
-    return bool(mappings(messages)) and all(_fields(message) is not None for message in mappings(messages))
+    return bool(mappings(messages)) and all(map(is_message, mappings(messages)))
+
+
+def is_message(message: Mapping[str, Json]) -> bool:
+    """Return whether this is one message, in either encoding."""
+    return _fields(message) is not None
 
 
 def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | None:
@@ -71,20 +76,24 @@ def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | No
 def read(data: Json) -> Request:
     messages = _messages(data)
     root = "$" if isinstance(data, list) and messages is data else "$.messages"
+    if isinstance(data, Mapping) and data.get("lc") == 1:
+        root = "$.kwargs.messages"
     conversation = Conversation(NAME)
     model = None
     for index, message in enumerate(mappings(messages)):
-        place = f"{root}[{index}]"
-        found = _fields(message)
-        if found is None:
-            raise refuse(NAME, place, "a message of LangChain", message.get("type"))
-        role, fields = found
-        inner = f"{place}.{'kwargs' if 'kwargs' in message else 'data'}"
-        metadata = fields.get("response_metadata")
-        if isinstance(metadata, Mapping):
-            model = text_of(metadata.get("model_name", metadata.get("model"))) or model
-        _add(conversation, role, fields, inner)
+        model = add_message(conversation, message, f"{root}[{index}]") or model
     return conversation.finish(model=model)
+
+
+def add_message(conversation: Conversation, message: Mapping[str, Json], place: str) -> str | None:
+    """Add one message; return the model that it names."""
+    found = _fields(message)
+    if found is None:
+        raise refuse(NAME, place, "a message of LangChain", message.get("type"))
+    role, fields = found
+    _add(conversation, role, fields, f"{place}.{'kwargs' if 'kwargs' in message else 'data'}")
+    metadata = fields.get("response_metadata")
+    return text_of(metadata.get("model_name", metadata.get("model"))) or None if isinstance(metadata, Mapping) else None
 
 
 def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], place: str) -> None:

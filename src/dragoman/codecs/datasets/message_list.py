@@ -32,7 +32,11 @@ def is_record(data: Json) -> bool:
 
 def _is_chat_content(message: Mapping[str, Json]) -> bool:
     content = message.get("content")
-    if "parts" in message or not ("content" in message or "tool_calls" in message or "function_call" in message):
+    if (
+        "parts" in message
+        or "toolInvocations" in message
+        or not ("content" in message or "tool_calls" in message or "function_call" in message)
+    ):
         return False
     return not isinstance(content, list) or all(
         text_of(part.get("type")) in {"text", "image_url", "input_audio", "file", "refusal"}

@@ -12,8 +12,10 @@ from dragoman.codecs.datasets.conversation import (
     items,
     mappings,
     read_tools,
+    refuse,
     text_of,
 )
+from dragoman.codecs.datasets.trl import add_message
 from dragoman.codecs.shared_tools import texts
 from dragoman.ir import Reasoning, Request, Text, ToolDefinition
 
@@ -22,12 +24,21 @@ _KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent", "Observa
 
 
 def is_record(data: Json) -> bool:
-    """Return whether this is a list of events with a known kind."""
-    return any(text_of(event.get("kind")) in _KINDS for event in mappings(data)) if isinstance(data, list) else False
+    """Return whether this is a list of events with a known kind, or of the classic ones."""
+    events = mappings(data) if isinstance(data, list) else []
+    return any(text_of(event.get("kind")) in _KINDS or _is_classic(event) for event in events)
+
+
+def _is_classic(event: Mapping[str, Json]) -> bool:
+    """Return whether this is an event of the versions before 1: an action or an observation of a source."""
+    has_values = isinstance(event.get("args"), Mapping) or isinstance(event.get("extras"), Mapping)
+    return "source" in event and has_values and ("action" in event or "observation" in event)
 
 
 def read(data: Json) -> Request:
     conversation = Conversation(NAME)
+    if any(map(_is_classic, mappings(data))):
+        return _read_classic(conversation, items(data, NAME, "$"))
     events = _seen(items(data, NAME, "$"))
     tools: list[ToolDefinition] = []
     turns: list[Piece] = []
@@ -99,6 +110,53 @@ def _observed(observation: Json) -> Json:
         content = observation.get("content", observation.get("output"))
         return _text(content) if content is not None else observation
     return observation
+
+
+# ── events before version 1 ──
+
+
+def _read_classic(conversation: Conversation, events: list[Mapping[str, Json]]) -> Request:
+    """Read actions and observations: a call with its arguments is in the model's answer beside the first action."""
+    tools: list[ToolDefinition] = []
+    answered = set[str]()
+    for index, event in enumerate(events):
+        place, action, args = f"$[{index}]", text_of(event.get("action")), event.get("args")
+        values: Mapping[str, Json] = args if isinstance(args, Mapping) else {}
+        metadata = event.get("tool_call_metadata")
+        called: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
+        if called and action:
+            _add_answer(conversation, called, answered, place)
+        elif called and "observation" in event:
+            name, call_id = called.get("function_name"), called.get("tool_call_id")
+            failed = event.get("observation") == "error"
+            result = conversation.result(event.get("content"), call_id=call_id, name=name, is_error=failed)
+            conversation.add("tool", [(result, place)], place)
+        elif action == "system":
+            conversation.add("system", [(Text(text_of(values.get("content"))), place)], place)
+            tools = read_tools(values.get("tools"))
+        elif action == "message" and text_of(values.get("content")):
+            role = "user" if event.get("source") == "user" else "assistant"
+            conversation.add(role, [(Text(values["content"]), place)], place)  # type: ignore[arg-type]
+        elif action == "condensation":
+            conversation.leave_out("condensations", "events before version 1 are read without them")
+        elif action and event.get("source") == "agent" and action not in _NOT_CALLS:
+            raise refuse(NAME, place, "an action with the call that the model made (tool_call_metadata)", None)
+    return conversation.finish(tools=tools)
+
+
+_NOT_CALLS = frozenset({"message", "system", "change_agent_state", "recall", "null", "start", "finish"})
+
+
+def _add_answer(conversation: Conversation, called: Mapping[str, Json], answered: set[str], place: str) -> None:
+    """Add the answer that an action came in; its other actions refer to the same answer."""
+    body = called.get("model_response")
+    choices = mappings(body.get("choices")) if isinstance(body, Mapping) else []
+    message = choices[0].get("message") if choices else None
+    if not isinstance(message, Mapping) or not isinstance(body, Mapping):
+        raise refuse(NAME, f"{place}.tool_call_metadata", "the answer of the model", message)
+    if text_of(body.get("id")) not in answered:
+        answered.add(text_of(body.get("id")))
+        add_message(conversation, {**message, "role": "assistant"}, place)
 
 
 def _text(content: Json) -> str:

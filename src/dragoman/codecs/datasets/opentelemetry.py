@@ -6,6 +6,7 @@ A record is a list of messages, or the attributes of a span (whose values are JS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -67,7 +68,58 @@ def _attributes(data: Json) -> Mapping[str, Json] | None:
     if not isinstance(data, Mapping):
         return None
     inner = data.get("attributes")
-    return inner if isinstance(inner, Mapping) else data
+    if isinstance(inner, list):  # OTLP as JSON: a list of keys and typed values
+        inner = {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
+    return _nested(inner if isinstance(inner, Mapping) else data)
+
+
+def _otlp_value(value: Json) -> Json:
+    return next(iter(value.values()), None) if isinstance(value, Mapping) else value
+
+
+_FLAT = re.compile(
+    r"(?:gen_ai\.(?P<gen_ai>prompt|completion)|llm\.(?P<llm>input|output)_messages)\.(?P<index>\d+)\.(?:message\.)?(?P<field>.+)"
+)
+_FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d+)\.(?:tool_call\.)?(?:function\.)?(?P<field>id|name|arguments)")
+_FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d+)\.(?P<field>name|description|parameters)")
+
+
+def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return attributes with lists of messages, if they are flat: OpenLLMetry and OpenInference number their fields."""
+    flat: dict[str, dict[int, dict[str, Json]]] = {_INPUT: {}, _OUTPUT: {}, _TOOLS: {}}
+    for key, value in attributes.items():
+        if (found := _FLAT.fullmatch(key)) is not None:
+            side = _OUTPUT if found["gen_ai"] == "completion" or found["llm"] == "output" else _INPUT
+            flat[side].setdefault(int(found["index"]), {})[found["field"]] = value
+        elif (found := _FLAT_TOOL.fullmatch(key)) is not None:
+            flat[_TOOLS].setdefault(int(found["index"]), {})[found["field"]] = _unpacked(value, found["field"])
+    if not flat[_INPUT] and not flat[_OUTPUT]:
+        return attributes
+    lists = {
+        key: [_from_fields(fields[index]) for index in sorted(fields)] for key, fields in flat.items() if key != _TOOLS
+    }
+    tools = [flat[_TOOLS][index] for index in sorted(flat[_TOOLS])]
+    model = attributes.get(_MODEL, attributes.get("llm.model_name"))
+    return {_MODEL: model, **{key: value for key, value in lists.items() if value}, _TOOLS: tools}
+
+
+def _unpacked(value: Json, field: str) -> Json:
+    return parse_json(value) if field == "parameters" and isinstance(value, str) else value
+
+
+def _from_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """Return one message of these conventions from the fields of a numbered one."""
+    calls: dict[int, dict[str, Json]] = {}
+    for key, value in fields.items():
+        if (found := _FLAT_CALL.fullmatch(key)) is not None:
+            calls.setdefault(int(found["index"]), {})[found["field"]] = value
+    role, content = text_of(fields.get("role")), fields.get("content")
+    parts: list[Json] = [{"type": "tool_call", **calls[index]} for index in sorted(calls)]
+    if role == "tool":
+        parts = [{"type": "tool_call_response", "id": fields.get("tool_call_id"), "response": content}]
+    elif text_of(content):
+        parts.insert(0, {"type": "text", "content": content})
+    return {"role": role, "parts": parts}
 
 
 def read(data: Json) -> Request:
@@ -76,7 +128,7 @@ def read(data: Json) -> Request:
     if attributes is None:
         _add_messages(conversation, data, "$")
         return conversation.finish()
-    root = "$.attributes" if attributes is not data else "$"
+    root = "$.attributes" if "attributes" in data else "$"
     system = _json(attributes, _SYSTEM, root)
     if system:
         parts = [(Text(text_of(part.get("content"))), f"{root}['{_SYSTEM}']") for part in mappings(system)]

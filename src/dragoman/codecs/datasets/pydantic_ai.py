@@ -124,7 +124,7 @@ def _user_content(content: Json, place: str) -> list[Piece]:
             pieces.append(
                 (media({"image": "image/*", "audio": "audio/*"}.get(kind, "application/*"), item["url"]), where)
             )
-        else:
+        elif not isinstance(item, Mapping) or item.get("kind") != "cache-point":  # no content
             raise refuse(NAME, where, "text, a URL or bytes", item)
     return pieces
 
@@ -145,7 +145,8 @@ def _response_part(conversation: Conversation, part: Mapping[str, Json], family:
         return Reasoning(text_of(part.get("content")), signature)
     if kind == "tool-call":
         return conversation.call(part.get("tool_name"), part.get("args"), part.get("tool_call_id"))
-    return None  # tools that the provider ran, compactions, changes of the tool set
+    conversation.leave_out(f"parts of kind {kind!r}", "they are no messages: tools of the provider, files, compactions")
+    return None
 
 
 def write(request: Request, log: LossLog) -> Json:

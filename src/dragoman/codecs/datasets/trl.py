@@ -46,7 +46,8 @@ _ROLES: dict[str, Role] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
     "tool": "tool", "function": "tool", "ipython": "tool",
 }  # fmt: skip
-_COLUMNS = ("messages", "prompt", "completion", "chosen", "tools")
+_COLUMNS = ("messages", "conversation", "conversations", "prompt", "chosen", "completion", "chosen_response")
+"""Columns with messages, in the order of the conversation."""
 
 
 def is_record(data: Json) -> bool:
@@ -54,28 +55,42 @@ def is_record(data: Json) -> bool:
 
     Calls in the messages have a type, and objects as arguments.
     """
-    if not isinstance(data, Mapping) or "model" in data or "contents" in data:
+    if not isinstance(data, Mapping):
         return False
-    if isinstance(data.get("tools"), str) and "conversations" not in data and _messages_of(data) is not None:
+    if any(_is_conversation(data.get(key)) for key in ("conversation", "conversations")):  # the model is a column
+        return "messages" not in data
+    if "model" in data or "contents" in data:
+        return False
+    if _are_packed(data.get("tools")) and any(
+        _is_conversation(data.get(key)) for key in ("messages", "chosen", "prompt")
+    ):
         return True
     if any(_is_conversation(data.get(key)) for key in ("prompt", "completion", "chosen")):
         return True
+    calls = [call for message in mappings(data.get("messages")) for call in mappings(message.get("tool_calls"))]
     return any(
-        call.get("type") == "function" and isinstance(_function(call).get("arguments"), Mapping)
-        for message in mappings(data.get("messages"))
-        for call in mappings(message.get("tool_calls"))
+        (call.get("type") == "function" and isinstance(_function(call).get("arguments"), Mapping)) or _is_flat(call)
+        for call in calls
     )
 
 
-def _messages_of(data: Mapping[str, Json]) -> Json:
-    for key in ("messages", "chosen", "prompt"):
-        if _is_conversation(data.get(key)):
-            return data[key]
-    return None
+def _is_flat(call: Mapping[str, Json]) -> bool:
+    """Return whether a call has its name beside its id, and its arguments as text."""
+    return "function" not in call and isinstance(call.get("name"), str) and isinstance(call.get("arguments"), str)
+
+
+def _are_packed(tools: Json) -> bool:
+    """Return whether the tools are JSON text: of a list, or a list of such texts."""
+    return isinstance(tools, str) or (isinstance(tools, list) and bool(tools) and isinstance(tools[0], str))
 
 
 def _is_conversation(value: Json) -> bool:
-    return bool(mappings(value)) and all("role" in message for message in mappings(value))
+    messages = mappings([value] if isinstance(value, Mapping) else value)
+    return bool(messages) and all(_is_message(message) for message in messages)
+
+
+def _is_message(message: Mapping[str, Json]) -> bool:
+    return "role" in message and "parts" not in message and "replies" not in message
 
 
 def read(data: Json) -> Request:
@@ -83,18 +98,22 @@ def read(data: Json) -> Request:
         raise refuse(NAME, "$", "an object", data)
     tools, images = read_tools(data.get("tools")), Placeholders(NAME, data.get("images"))
     conversation = Conversation(NAME, tools)
-    keys = [key for key in ("messages", "prompt", "chosen", "completion") if _is_conversation(data.get(key))]
+    keys = [key for key in _COLUMNS if _is_conversation(data.get(key))]
     if not keys:
         raise refuse(NAME, "$.messages", "a conversation", data.get("messages"))
-    if "chosen" in keys and "prompt" in keys and data["chosen"][: len(data["prompt"])] == data["prompt"]:
-        keys.remove("prompt")  # some sets repeat the prompt in both answers
-    for key in keys:
-        for index, message in enumerate(items(data[key], NAME, f"$.{key}")):
-            add_message(conversation, message, f"$.{key}[{index}]", images)
+    repeated = [key for key in ("messages", "prompt") if key in keys and _begins(data.get("chosen"), data[key])]
+    for key in (key for key in keys if key not in repeated):  # some sets repeat the prompt in both answers
+        messages = [data[key]] if isinstance(data[key], Mapping) else data[key]
+        for index, message in enumerate(items(messages, NAME, f"$.{key}")):
+            place = f"$.{key}" if messages is not data[key] else f"$.{key}[{index}]"
+            add_message(conversation, message, place, images)
+    known = (*(key for key in keys if key not in repeated), "tools", *(("images",) if images else ()))
     notes = {**no_tools_note(data, tools), **images.note()}
-    return conversation.finish(
-        metadata={**left_over(data, (*keys, "tools", *(("images",) if images else ()))), **notes}
-    )
+    return conversation.finish(model=data.get("model"), metadata={**left_over(data, known), **notes})
+
+
+def _begins(longer: Json, start: Json) -> bool:
+    return isinstance(longer, list) and isinstance(start, list) and longer[: len(start)] == start
 
 
 _NO_IMAGES = Placeholders(NAME, None)
@@ -115,7 +134,10 @@ def add_message(
     pieces = list(_thoughts(message, place)) if role == "assistant" else []
     content = message.get("content")
     pieces += content_pieces(content, f"{place}.content", thinking=role == "assistant", images=images)
-    for index, call in enumerate(mappings(message.get("tool_calls"))):
+    calls = mappings(message.get("tool_calls"))
+    if calls and role != "assistant":
+        raise refuse(NAME, f"{place}.tool_calls", "calls of the assistant only", message.get("tool_calls"))
+    for index, call in enumerate(calls):
         function = _function(call)
         made = conversation.call(function.get("name"), function.get("arguments"), call.get("id"))
         pieces.append((made, f"{place}.tool_calls[{index}]"))

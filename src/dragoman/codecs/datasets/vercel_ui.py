@@ -1,6 +1,7 @@
 """UIMessages of the Vercel AI SDK. One message may hold several rounds of call, result and answer.
 
-`step-start` begins a new round, so that a message becomes the assistant and tool messages that the model saw.
+`step-start` begins a new round, so that a message becomes the assistant and tool messages that the model saw. Messages
+of version 4 (`toolInvocations`) and ModelMessages (parts `tool-call` and `tool-result`) are read too.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from dragoman.losses import LossLog
 
 NAME = "vercel-ui"
 _ROLES = ("system", "user", "assistant")
+_ALL_ROLES = (*_ROLES, "tool")
+"""ModelMessages have results in messages of their own."""
 _SIGNATURES = {"google": "thoughtSignature", "anthropic": "signature", "openai": "reasoningEncryptedContent"}
 """Family -> the key of its signature in a part's provider metadata."""
 _ANSWERED = frozenset({"output-available", "output-error", "output-denied"})
@@ -54,6 +57,8 @@ def _messages(data: Json) -> Json:
 def is_record(data: Json) -> bool:
     """Return whether these are messages with typed parts, some of which only this format has."""
     messages = mappings(_messages(data))
+    if any(map(_has_sdk_parts, messages)):
+        return all(text_of(message.get("role")) in _ALL_ROLES for message in messages)
     if not messages or not all(
         text_of(message.get("role")) in _ROLES and isinstance(message.get("parts"), list) for message in messages
     ):
@@ -63,18 +68,48 @@ def is_record(data: Json) -> bool:
     )
 
 
+def _has_sdk_parts(message: Mapping[str, Json]) -> bool:
+    """Return whether a message has calls of version 4, or parts of a ModelMessage."""
+    content = mappings(message.get("content"))
+    if isinstance(message.get("toolInvocations"), list):
+        return True
+    return any(text_of(part.get("type")) in {"tool-call", "tool-result"} and "toolCallId" in part for part in content)
+
+
 def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     for index, message in enumerate(items(_messages(data), NAME, root)):
         place, role = f"{root}[{index}]", text_of(message.get("role"))
-        if role not in _ROLES:
-            raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), message.get("role"))
+        if role not in _ALL_ROLES:
+            raise refuse(NAME, f"{place}.role", " | ".join(_ALL_ROLES), message.get("role"))
         turn = _Turn(conversation, place)
-        for number, part in enumerate(mappings(message.get("parts"))):
-            turn.take(part, f"{place}.parts[{number}]", role)
+        if isinstance(message.get("parts"), list):
+            for number, part in enumerate(mappings(message["parts"])):
+                turn.take(part, f"{place}.parts[{number}]", role)
+        else:
+            _take_content(turn, message, place, role)
         turn.close(role)
     return conversation.finish()
+
+
+def _take_content(turn: _Turn, message: Mapping[str, Json], place: str, role: str) -> None:
+    """Take the content of a message without parts: of version 4, or of a ModelMessage."""
+    content = message.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else mappings(content)
+    for number, part in enumerate(parts):
+        turn.take(part, f"{place}.content" if isinstance(content, str) else f"{place}.content[{number}]", role)
+    for number, call in enumerate(mappings(message.get("toolInvocations"))):
+        turn.take({"type": _OLD_CALL, "toolInvocation": call}, f"{place}.toolInvocations[{number}]", role)
+    for number, file in enumerate(mappings(message.get("experimental_attachments"))):
+        named = {"type": "file", "mediaType": file.get("contentType"), "url": file.get("url")}
+        turn.take(named, f"{place}.experimental_attachments[{number}]", role)
+
+
+_OLD_CALL = "tool-invocation"
+"""Part of version 4: a call, and its result if it has one."""
+_UI_ONLY = ("data-", "source")
+"""Parts for display; the model has not seen them."""
 
 
 class _Turn:
@@ -95,14 +130,43 @@ class _Turn:
                 self.close(role)
             self._pieces.append((Text(text_of(part.get("text"))), place))
         elif kind == "reasoning":
-            self._pieces.append((Reasoning(text_of(part.get("text")), _signature(part, "providerMetadata")), place))
-        elif kind == "file":
-            self._pieces.append((media(text_of(part.get("mediaType")) or None, part.get("url")), place))
+            thought = text_of(part.get("text")) or text_of(part.get("reasoning"))
+            self._pieces.append((Reasoning(thought, _reasoning_signature(part)), place))
+        elif kind in {"file", "image"}:
+            self._pieces.append((_file(part), place))
+        elif kind == _OLD_CALL:
+            call = part.get("toolInvocation")
+            inner: Mapping[str, Json] = call if isinstance(call, Mapping) else {}
+            state = "output-available" if inner.get("state") == "result" else "input-available"
+            named = {**inner, "input": inner.get("args"), "output": inner.get("result"), "state": state}
+            self._call(named, "dynamic-tool", place)
+        elif kind == "tool-call":
+            named = {**part, "input": part.get("input", part.get("args")), "state": "input-available"}
+            self._call(named, "dynamic-tool", place)
+        elif kind == "tool-result":
+            self._results.append((self._result(part), place))
         elif kind == "dynamic-tool" or kind.startswith("tool-"):
             self._call(part, kind, place)
+        elif not kind.startswith(_UI_ONLY):
+            raise refuse(NAME, f"{place}.type", "text, reasoning, file, step-start or tool-*", kind)
+
+    def _result(self, part: Mapping[str, Json]) -> ToolResult:
+        """Return the result of a ModelMessage; since version 5, its output says what kind of value it is."""
+        output = part.get("output")
+        kind = text_of(output.get("type")) if isinstance(output, Mapping) else ""
+        value = output.get("value") if isinstance(output, Mapping) and kind else part.get("result", output)
+        failed = kind in {"error-text", "error-json", "execution-denied"} or part.get("isError") is True
+        named = {"call_id": part.get("toolCallId"), "name": part.get("toolName")}
+        if kind == "content":
+            texts = [text_of(one.get("text")) for one in mappings(value)]
+            if not all(one.get("type") == "text" for one in mappings(value)):
+                self._conversation.leave_out("media of tool results", "they are read as text")
+            value = "\n".join(filter(None, texts))
+        return self._conversation.result("denied" if value is None and failed else value, is_error=failed, **named)
 
     def _call(self, part: Mapping[str, Json], kind: str, place: str) -> None:
         if part.get("providerExecuted") is True:
+            self._conversation.leave_out("tools that the provider ran", "their calls belong to its own answer")
             return
         name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
         call = self._conversation.call(name, part.get("input"), part.get("toolCallId"))
@@ -117,9 +181,25 @@ class _Turn:
             self._results.append((self._conversation.result(value, call_id=call.id, is_error=failed), place))
 
     def close(self, role: str) -> None:
-        self._conversation.add(role, self._pieces, self._place)  # type: ignore[arg-type]
+        known = "user" if role == "tool" else role  # a message of results has nothing else
+        self._conversation.add(known, self._pieces, self._place)  # type: ignore[arg-type]
         self._conversation.add("tool", self._results, self._place)
         self._pieces, self._results = [], []
+
+
+def _file(part: Mapping[str, Json]) -> AnyPart:
+    kind = text_of(part.get("mediaType")) or text_of(part.get("mimeType")) or ("image/*" if "image" in part else None)
+    data = text_of(part.get("url")) or text_of(part.get("data")) or text_of(part.get("image"))
+    is_address = ":" in data[:12]
+    return media(kind, data if is_address else f"data:{kind or 'application/octet-stream'};base64,{data}")
+
+
+def _reasoning_signature(part: Mapping[str, Json]) -> Signature | None:
+    """Return the signature of reasoning; version 4 has only those of Anthropic, in details."""
+    for detail in mappings(part.get("details")):
+        if text_of(detail.get("signature")):
+            return Signature("anthropic", detail["signature"])
+    return _signature(part, "providerMetadata") or _signature(part, "providerOptions")
 
 
 def _signature(part: Mapping[str, Json], key: str) -> Signature | None:

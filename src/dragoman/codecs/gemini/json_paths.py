@@ -160,6 +160,8 @@ def _locate_message(request: Request, tables: Tables, message_index: int, part_i
     message = messages[message_index]
     if message.role == "system":
         path = f"$.{_spelled('systemInstruction', notes_of(request))}"
+    elif SINGLE + "contents" in notes_of(request):
+        path = "$.contents"
     else:
         path = f"$.contents[{tables.of(messages, _contents)[message_index + 1] - 1}]"
     if part_index is None:

@@ -65,6 +65,8 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter",
     "MODEL_ARMOR": "content_filter",
+    "ESCALATION": "content_filter",
+    "PUP_LIMITED_DISABLED": "error",
     "LANGUAGE": "error",
     "OTHER": "error",
     "IMAGE_OTHER": "error",

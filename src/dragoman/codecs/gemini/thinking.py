@@ -127,6 +127,7 @@ def _budget(settings: ReasoningSettings, rule: ThinkingRule, request: Request, l
         return UNSET, tokens
     if settings.effort is not None:
         tokens = BUDGET_OF_EFFORT.get(settings.effort.lower(), _DYNAMIC)
-        log.degrade(request, "reasoning.effort", f"effort {settings.effort!r}", f"sent as a budget of {tokens} tokens")
+        sent = "sent as a budget of its own choice" if tokens == _DYNAMIC else f"sent as a budget of {tokens} tokens"
+        log.degrade(request, "reasoning.effort", f"effort {settings.effort!r}", sent)
         return UNSET, tokens
     return UNSET, UNSET if settings.mode is None else _DYNAMIC

@@ -30,7 +30,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import paths_by_class
+from dragoman.losses import KEY, paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
@@ -190,7 +190,7 @@ class _ResponsePaths:
             return _answer_path(field)
         path = f"$.choices[{message_index}]"
         if part_index is None:
-            of_the_choice = field.startswith(("choice.", "logprobs"))
+            of_the_choice = field.removeprefix(KEY).startswith(("choice.", "logprobs"))
             path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
             return path if of_the_choice or not field else f"{path}.{field}"
         message = self._completion.messages[message_index]

@@ -228,6 +228,8 @@ _ECHO = (
 """Fields that repeat the request, filled with defaults, and fields that the intermediate format models."""
 _REPORTED = ("billing", "error", "moderation", "service_tier", "tool_usage")
 _RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
+NO_OUTPUT = MODELLED + "output"
+"""Note of an output that is written and empty."""
 _KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _REPORTED}
 
 _keys = collect_keys(ResponsesResponse, _KEPT)
@@ -308,7 +310,7 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
     if status is not None:
         extra[STATUS] = COMPLETED if status == "completed" else Raw(encode_json(status))
     if not wire.output and wire.output is not UNSET:
-        extra[MODELLED + "output"] = NULL if wire.output is None else NOTHING
+        extra[NO_OUTPUT] = NULL if wire.output is None else NOTHING
     return extra
 
 
@@ -396,7 +398,7 @@ def _has_logprobs(completion: Completion) -> bool:
 
 def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encoded:
     items: Any = UNSET
-    if MODELLED + "output" not in extra and completion.messages:
+    if NO_OUTPUT not in extra and completion.messages:
         encoder = MessageEncoder(log, to_client=True, native=True, seed=completion.id or "")
         items = encoder.encode(completion.messages) or UNSET
         if completion.logprobs and items is not UNSET and not _has_logprobs(completion):

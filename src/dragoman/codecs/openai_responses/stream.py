@@ -26,7 +26,7 @@ from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_B
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import CITATIONS, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
+from dragoman.codecs.openai_responses.response import NO_OUTPUT, decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
@@ -379,6 +379,8 @@ class PayloadDecoder(EventDecoder):
     def _notes(self, wire: ResponsesAnswer) -> Extra:
         """Return the answer's keys, and those of events that neither the answer nor any of its parts repeats."""
         notes = metadata_of(wire)
+        if self._finished_parts:
+            notes.pop(NO_OUTPUT, None)  # the ChatGPT backend streams its items and leaves the last output empty
         if self._late:
             repeated = {
                 key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))

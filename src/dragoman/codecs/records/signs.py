@@ -54,7 +54,8 @@ def _calls(records: Sequence[Record], key: str) -> Iterable[Record]:
 
 def _is_universal(records: Sequence[Record]) -> bool:
     results = any("result" in record and ("tool_call_id" in record or "is_error" in record) for record in records)
-    flat = any(isinstance(call.get("arguments"), Mapping) for call in _calls(records, "tool_calls"))
+    calls = _calls(records, "tool_calls")
+    flat = any(isinstance(call.get("arguments"), Mapping) and "requestor" not in call for call in calls)  # tau2 has it
     return results or flat or any("raw_context" in call for call in (*records, *_calls(records, "tool_calls")))
 
 

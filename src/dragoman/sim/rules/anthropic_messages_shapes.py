@@ -558,6 +558,9 @@ REQUEST = struct(
         "output_format": _FORMAT,
         "cache_control": CACHE_CONTROL,
         "container": ByType({"string": TEXT, "object": struct(nullable={"id": TEXT, "skills": Array(_SKILL)})}),
+        "billing_policy": struct(
+            required={"type": choice("billing_policy")}, nullable={"bill_to": choice("self", "user_profile")}
+        ),
         "inference_geo": TEXT,
         "speed": choice("standard", "fast"),
         "diagnostics": struct(nullable={"previous_message_id": TEXT}),

@@ -166,7 +166,7 @@ GENERATION_CONFIG = struct(
         "max_output_tokens": Number(at_least=1, whole=True),
         "stop_sequences": Array(TEXT, at_most=5),
         "seed": INTEGER,
-        "thinking_level": choice("minimal", "low", "medium", "high"),
+        "thinking_level": choice("minimal", "low", "medium", "high", "xhigh"),
         "thinking_summaries": choice("auto", "none"),
         "tool_choice": TOOL_CHOICE,
         "speech_config": ANYTHING,

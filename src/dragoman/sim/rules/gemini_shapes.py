@@ -404,7 +404,7 @@ _THINKING = struct(
     optional={
         "includeThoughts": BOOLEAN,
         "thinkingBudget": Number(at_least=-1, whole=True),
-        "thinkingLevel": enum("THINKING_LEVEL", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
+        "thinkingLevel": enum("THINKING_LEVEL", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"),
     }
 )
 _VOICE = struct(optional={"prebuiltVoiceConfig": struct(optional={"voiceName": TEXT})})
@@ -447,6 +447,8 @@ FINISH_REASONS = enum(
     "UNEXPECTED_TOOL_CALL",
     "TOO_MANY_TOOL_CALLS",
     "MISSING_THOUGHT_SIGNATURE",
+    "ESCALATION",
+    "PUP_LIMITED_DISABLED",
     "CONTINUATION",
 )
 BLOCK_REASONS = enum(

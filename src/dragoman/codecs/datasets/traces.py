@@ -1,0 +1,90 @@
+"""Calls of models as tracing services export them: runs of LangSmith, generations of Langfuse. Read-only.
+
+They keep what the client passed and what it got. Bodies of Chat and messages of LangChain are read; anything else that
+was logged is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.codecs.datasets import langchain
+from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, mappings, read_tools, refuse, text_of
+from dragoman.codecs.datasets.trl import add_message
+from dragoman.ir import Request
+
+LANGSMITH, LANGFUSE = "langsmith", "langfuse"
+
+
+def is_langsmith(data: Json) -> bool:
+    """Return whether this is a run of a model with its messages; other runs (chains, tools) hold any value."""
+    return isinstance(data, Mapping) and data.get("run_type") == "llm" and bool(_messages(data.get("inputs")))
+
+
+def read_langsmith(data: Json) -> Request:
+    return _read(LANGSMITH, data, "inputs", "outputs", _model_of(data.get("extra")))
+
+
+def _model_of(extra: Json) -> Json:
+    parameters = extra.get("invocation_params") if isinstance(extra, Mapping) else None
+    return parameters.get("model", parameters.get("model_name")) if isinstance(parameters, Mapping) else None
+
+
+def is_langfuse(data: Json) -> bool:
+    """Return whether this is a generation with its messages; other observations hold any value."""
+    return isinstance(data, Mapping) and data.get("type") == "GENERATION" and bool(_messages(data.get("input")))
+
+
+def read_langfuse(data: Json) -> Request:
+    return _read(LANGFUSE, data, "input", "output", data.get("model"))
+
+
+def _messages(logged: Json) -> list[Mapping[str, Json]]:
+    """Return the messages that were passed: as a list, or in a body; of several prompts, there is no one list."""
+    found = logged.get("messages") if isinstance(logged, Mapping) else logged
+    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
+        found = found[0]
+    is_list = isinstance(found, list) and all(isinstance(one, Mapping) and _is_message(one) for one in found)
+    return mappings(found) if is_list else []
+
+
+def _is_message(message: Mapping[str, Json]) -> bool:
+    return langchain.is_message(message) or isinstance(message.get("role"), str)
+
+
+def _answers(logged: Json) -> list[Mapping[str, Json]]:
+    """Return the messages of the answer: of a message itself, of Chat's body, or of LangChain's generations."""
+    if not isinstance(logged, Mapping):
+        return [{"role": "assistant", "content": logged}] if isinstance(logged, str) else mappings(logged)
+    if _is_message(logged):
+        return [logged]
+    generations = logged.get("generations")
+    listed = generations[0] if isinstance(generations, list) and generations else None
+    choices = mappings(listed) or mappings(logged.get("choices")) or [logged]
+    message = choices[0].get("message")
+    return [message] if isinstance(message, Mapping) else mappings(logged.get("messages"))
+
+
+def _read(name: str, data: Json, given: str, got: str, model: Json) -> Request:
+    passed = data[given]
+    body = passed if isinstance(passed, Mapping) else {}
+    conversation = Conversation(name, read_tools(body.get("tools")))
+    for index, message in enumerate(_messages(passed)):
+        _add(conversation, message, f"$.{given}.messages[{index}]" if body else f"$.{given}[{index}]")
+    answers = _answers(data.get(got))
+    if data.get(got) is not None and not all(map(_is_message, answers)):
+        raise refuse(name, f"$.{got}", "a message, or a body with one", data.get(got))
+    for message in answers:
+        _add(conversation, message, f"$.{got}")
+    return conversation.finish(model=text_of(body.get("model")) or model)
+
+
+def _add(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
+    if langchain.is_message(message):
+        langchain.add_message(conversation, message, place)
+    else:
+        add_message(conversation, message, place)
+
+
+LANGSMITH_RUN = Dataset(LANGSMITH, is_langsmith, read_langsmith)
+LANGFUSE_GENERATION = Dataset(LANGFUSE, is_langfuse, read_langfuse)

@@ -1,0 +1,658 @@
+"""Records in the shapes of public datasets, logs and exports, made here: one story, told as each of them tells it.
+
+The story is that of `stories.py`; the shapes are what strangers bring, with all their other columns.
+"""
+# ruff: noqa: E501 - a record per line reads better
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+from tests.datasets.stories import ARGUMENTS, CHAT, FUNCTION, TEXT, TOOLS
+
+QUESTION, RESULT, ANSWER = "Weather in Oslo?", "3C", "3 degrees."
+WHOLE = (("user", QUESTION), ("call", ("weather", ARGUMENTS)), ("result", RESULT), ("assistant", ANSWER))
+TALK = (("user", QUESTION), ("assistant", ANSWER))
+TASK = (("user", QUESTION),)
+CALLED = WHOLE[:2]
+
+
+class Shape(Struct, frozen=True):
+    """One record, the format it is detected as (None: refused), and the story that is read from it."""
+
+    record: Any
+    format: str | None
+    story: tuple[Any, ...] = ()
+
+
+PYTHON_CALL = "<tool_call>\n{'arguments': {'city': 'Oslo'}, 'name': 'weather'}\n</tool_call>"
+HERMES_PROMPT = (
+    "You are a function calling AI model. You are provided with function signatures within <tools> </tools> XML tags. "
+    f"Here are the available tools:\n<tools>\n{json.dumps(TOOLS)}\n</tools>\nReturn each call as\n"
+    "<tool_call>\n{'arguments': <args-dict>, 'name': <function-name>}\n</tool_call>"
+)
+HERMES: dict[str, Shape] = {
+    "hermes-function-calling-v1": Shape(
+        {
+            "id": "3cd9", "category": "Information", "subcategory": "Weather", "task": "Look it up",
+            "conversations": [
+                {"from": "system", "value": HERMES_PROMPT},
+                {"from": "human", "value": QUESTION},
+                {"from": "gpt", "value": PYTHON_CALL},
+                {"from": "tool", "value": "<tool_response>\n{'name': 'weather', 'content': '3C'}\n</tool_response>\n"},
+                {"from": "gpt", "value": ANSWER},
+            ],
+        },
+        "hermes", WHOLE,
+    ),
+    "hermes-function-calling-v1 single turn": Shape(
+        {
+            "id": "3cd9", "tools": json.dumps(TOOLS),
+            "conversations": [
+                {"from": "system", "value": HERMES_PROMPT},
+                {"from": "human", "value": QUESTION},
+                {"from": "gpt", "value": PYTHON_CALL},
+            ],
+        },
+        "hermes", CALLED,
+    ),
+}  # fmt: skip
+GLAIVE = (
+    'USER: Weather in Oslo?\n\n\nASSISTANT: <functioncall> {"name": "weather", "arguments": \'{"city": "Oslo"}\'} <|endoftext|>'
+    "\n\n\nFUNCTION RESPONSE: 3C\n\n\nASSISTANT: 3 degrees. <|endoftext|>\n\n\n"
+)
+XLAM_TOOL = {
+    "name": "weather",
+    "description": "The weather.",
+    "parameters": {"city": {"description": "Where.", "type": "str, optional", "default": "Oslo"}},
+}
+TRAINING: dict[str, Shape] = {
+    "glaive-function-calling-v2": Shape(
+        {"system": f"SYSTEM: You are a helpful assistant with access to the following functions. Use them if required -\n{json.dumps(FUNCTION, indent=4)}\n\n{json.dumps({**FUNCTION, 'name': 'b'}, indent=4)}\n", "chat": GLAIVE},
+        "glaive", WHOLE,
+    ),
+    "xlam-function-calling-60k": Shape(
+        {"id": 0, "query": QUESTION, "answers": json.dumps([{"name": "weather", "arguments": ARGUMENTS}]), "tools": json.dumps([XLAM_TOOL])},
+        "xlam", CALLED,
+    ),
+    "ToolACE": Shape(
+        {
+            "system": f"You are an expert in composing functions. Here is a list of functions in JSON format that you can invoke:\n{json.dumps([FUNCTION])}\nPut it in the format of [func1(params_name=params_value), func2(params)]\n",
+            "conversations": [
+                {"from": "user", "value": QUESTION},
+                {"from": "assistant", "value": '[weather(city="Oslo")]'},
+                {"from": "tool", "value": '[{"name": "weather", "results": "3C"}]'},
+                {"from": "assistant", "value": ANSWER},
+            ],
+        },
+        "toolace", WHOLE,
+    ),
+    "APIGen-MT-5k": Shape(
+        {
+            "conversations": [
+                {"from": "human", "value": QUESTION},
+                {"from": "function_call", "value": '{"name": "weather", "arguments": {"city": "Oslo"}}'},
+                {"from": "observation", "value": RESULT},
+                {"from": "gpt", "value": ANSWER},
+            ],
+            "tools": json.dumps([FUNCTION]), "system": "# Policy\nBe brief.",
+        },
+        "sharegpt", WHOLE,
+    ),
+    "When2Call sft": Shape(
+        {"tools": [json.dumps(FUNCTION)], "messages": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]},
+        "trl", TALK,
+    ),
+    "When2Call preferences": Shape(
+        {
+            "tools": [json.dumps(FUNCTION)], "messages": [{"role": "user", "content": QUESTION}],
+            "chosen_response": {"role": "assistant", "content": ANSWER},
+            "rejected_response": {"role": "assistant", "content": '<TOOLCALL>[{"name": "weather", "arguments": {}}]</TOOLCALL>'},
+        },
+        "trl", TALK,
+    ),
+    "When2Call test": Shape(
+        {
+            "uuid": "u", "source": "bfcl", "source_id": "live_1", "question": QUESTION, "correct_answer": "tool_call",
+            "answers": {"direct": "Warm.", "tool_call": '<TOOLCALL>[{"name": "weather"}]</TOOLCALL>'}, "target_tool": json.dumps(FUNCTION),
+            "tools": [json.dumps(FUNCTION)], "orig_question": QUESTION, "orig_tools": [json.dumps(FUNCTION)], "held_out_param": None,
+        },
+        None,
+    ),
+    "lmsys-chat-1m": Shape(
+        {
+            "conversation_id": "c", "model": "vicuna-33b", "turn": 1, "language": "English", "redacted": False,
+            "conversation": [{"content": QUESTION, "role": "user"}, {"content": ANSWER, "role": "assistant"}],
+            "openai_moderation": [{"categories": {"hate": False}, "category_scores": {"hate": 0.1}, "flagged": False}],
+        },
+        "trl", TALK,
+    ),
+    "WildChat": Shape(
+        {
+            "conversation_hash": "h", "model": "gpt-4-0314", "timestamp": "2023-04-09T00:02:53", "turn": 1, "toxic": False, "state": "x",
+            "conversation": [
+                {"content": QUESTION, "country": "x", "hashed_ip": "x", "header": {"user-agent": "x"}, "language": "English", "redacted": False, "role": "user", "state": "x", "timestamp": None, "toxic": False, "turn_identifier": 1},
+                {"content": ANSWER, "country": None, "language": "English", "redacted": False, "role": "assistant", "state": None, "timestamp": "2023", "toxic": False, "turn_identifier": 1},
+            ],
+        },
+        "trl", TALK,
+    ),
+    "ultrachat": Shape({"id": "0", "data": [QUESTION, ANSWER]}, None),
+    "ultrachat_200k": Shape(
+        {"prompt": QUESTION, "prompt_id": "p", "messages": [{"content": QUESTION, "role": "user"}, {"content": ANSWER, "role": "assistant"}]},
+        "openai-chat", TALK,
+    ),
+    "oasst1 row": Shape(
+        {"message_id": "m", "parent_id": None, "user_id": "u", "text": QUESTION, "role": "prompter", "lang": "en", "review_count": 3, "rank": None, "synthetic": False, "message_tree_id": "m", "tree_state": "ready_for_export"},
+        None,
+    ),
+    "oasst tree": Shape(
+        {
+            "message_tree_id": "m", "tree_state": "ready_for_export",
+            "prompt": {
+                "message_id": "m", "text": QUESTION, "role": "prompter", "lang": "en",
+                "replies": [
+                    {"message_id": "b", "parent_id": "m", "text": "Warm.", "role": "assistant", "rank": 1, "replies": []},
+                    {"message_id": "a", "parent_id": "m", "text": ANSWER, "role": "assistant", "rank": 0, "replies": []},
+                ],
+            },
+        },
+        "openassistant", TALK,
+    ),
+    "alpaca": Shape({"instruction": QUESTION, "input": "", "output": ANSWER}, "alpaca", TALK),
+    "alpaca with input": Shape({"instruction": "Weather in", "input": "Oslo?", "output": ANSWER, "text": "…"}, "alpaca", (("user", "Weather in\nOslo?"), TALK[1])),
+    "alpaca of LLaMA-Factory": Shape(
+        {"instruction": QUESTION, "input": "", "output": ANSWER, "system": "Be brief.", "history": [["Hi", "Hello"]]},
+        "alpaca", (("user", "Hi"), ("assistant", "Hello"), *TALK),
+    ),
+    "rows of input and output": Shape({"input": QUESTION, "output": ANSWER}, None),
+    "rows of prompt and response": Shape({"prompt": QUESTION, "response": ANSWER}, None),
+    "multiple choice": Shape({"question": QUESTION, "choices": ["3C", "9C"], "answer": 0, "subject": "weather"}, None),
+    "multiple choice with labels": Shape({"id": "x", "question": QUESTION, "choices": {"text": ["3C"], "label": ["A"]}, "answerKey": "A"}, None),
+    "corpus": Shape({"id": "d1", "contents": "Oslo is a city."}, None),
+    "chatml text": Shape({"text": "<|im_start|>user\nWeather in Oslo?<|im_end|>\n"}, None),
+    "OpenHermes-2.5": Shape(
+        {"source": "airoboros", "category": "orca", "conversations": [{"from": "human", "value": QUESTION, "weight": None}, {"from": "gpt", "value": ANSWER, "weight": None}], "idx": None, "model": None, "system_prompt": None},
+        "sharegpt", TALK,
+    ),
+    "ShareGPT raw": Shape(
+        {"id": "QWJhYvA_0", "conversations": [{"from": "human", "value": QUESTION}, {"from": "gpt", "value": ANSWER}, {"from": "human", "value": "Thanks"}]},
+        "sharegpt", (*TALK, ("user", "Thanks")),
+    ),
+    "ShareGPT with roles": Shape(
+        {"id": 1, "conversations": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]},
+        "trl", TALK,
+    ),
+    "ShareGPT with tool turns": Shape(
+        {
+            "conversations": [
+                {"from": "system", "value": "Be brief."},
+                {"from": "user", "value": QUESTION},
+                {"from": "function_call", "value": '[{"name": "weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}]'},
+                {"from": "tool", "value": RESULT},
+                {"from": "assistant", "value": ANSWER},
+            ],
+            "tools": "",
+        },
+        "sharegpt", WHOLE,
+    ),
+    "Anthropic hh-rlhf": Shape({"chosen": "\n\nHuman: Weather in Oslo?\n\nAssistant: 3 degrees.", "rejected": "\n\nHuman: Weather in Oslo?\n\nAssistant: Warm."}, None),
+    "UltraFeedback binarized": Shape(
+        {
+            "prompt": QUESTION, "prompt_id": "p", "score_chosen": 8.0, "score_rejected": 2.0,
+            "chosen": [{"content": QUESTION, "role": "user"}, {"content": ANSWER, "role": "assistant"}],
+            "rejected": [{"content": QUESTION, "role": "user"}, {"content": "Warm.", "role": "assistant"}],
+            "messages": [{"content": QUESTION, "role": "user"}, {"content": ANSWER, "role": "assistant"}],
+        },
+        "trl", TALK,
+    ),
+    "stored completion": Shape(
+        {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o", "choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER, "refusal": None}, "finish_reason": "stop", "logprobs": None}], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}, "metadata": {"k": "v"}, "request_id": "req", "tool_choice": None, "seed": 1, "input_user": None},
+        "openai-chat",
+    ),
+}  # fmt: skip
+
+SMITH = [
+    {"role": "system", "content": "You fix bugs.", "agent": "main", "message_type": "system_prompt"},
+    {"role": "user", "content": [{"type": "text", "text": QUESTION}], "agent": "main", "message_type": "observation"},
+    {"role": "assistant", "content": "", "thought": "", "action": "weather Oslo", "agent": "main", "message_type": "action", "thinking_blocks": [],
+     "tool_calls": [{"function": {"arguments": TEXT, "name": "weather"}, "id": "toolu_1", "type": "function"}]},
+    {"role": "tool", "content": [{"type": "text", "text": RESULT, "cache_control": {"type": "ephemeral"}}], "agent": "main", "message_type": "observation", "tool_call_ids": ["toolu_1"]},
+    {"role": "assistant", "content": ANSWER, "thought": ANSWER, "action": "", "agent": "main", "message_type": "action"},
+]  # fmt: skip
+BENCHMARKS: dict[str, Shape] = {
+    "ToolBench G1 answer": Shape(
+        {
+            "tree": {"size": 3, "max_length": 3, "tree": {"is_terminal": False, "children": []}}, "win": True, "try_count": 1, "trys": [], "compare_candidates": [],
+            "forward_args": {"max_chain_length": 12},
+            "answer_generation": {
+                "valid_data": True, "query_count": 2, "total_tokens": 9, "final_answer": '{"return_type": "give_answer"}', "finish_type": "give_answer", "chain": [],
+                "function": [{"name": "weather", "description": "", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": [], "optional": ["city"]}}],
+                "query": QUESTION,
+                "train_messages": [
+                    [{"role": "system", "content": "You are AutoGPT."}, {"role": "user", "content": QUESTION}, {"role": "assistant", "content": "", "function_call": {"name": "weather", "arguments": TEXT}}],
+                    [
+                        {"role": "system", "content": "You are AutoGPT."}, {"role": "user", "content": QUESTION},
+                        {"role": "assistant", "content": "", "function_call": {"name": "weather", "arguments": TEXT}, "valid": True},
+                        {"role": "function", "name": "weather", "content": RESULT},
+                        {"role": "assistant", "content": ANSWER},
+                    ],
+                ],
+            },
+        },
+        "toolbench", WHOLE,
+    ),
+    "ToolLLaMA processed": Shape(
+        {"id": "Step 1: q", "conversations": [{"from": "system", "value": "You are AutoGPT."}, {"from": "user", "value": QUESTION}, {"from": "assistant", "value": ANSWER}, {"from": "function", "value": RESULT}]},
+        "sharegpt",
+    ),
+    "BFCL v3 multi-turn": Shape(
+        {
+            "id": "multi_turn_miss_func_0", "question": [[{"role": "user", "content": QUESTION}], []],
+            "initial_config": {"GorillaFileSystem": {"root": {}}}, "path": ["GorillaFileSystem.find"], "involved_classes": ["GorillaFileSystem"], "missed_function": {"1": ["sort"]},
+        },
+        "bfcl", TASK,
+    ),
+    "BFCL v3 live": Shape(
+        {"id": "live_simple_0-0-0", "question": [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]], "function": [{"name": "weather.get", "description": "", "parameters": {"type": "dict", "required": ["city"], "properties": {"city": {"type": "string"}}}}]},
+        "bfcl", TASK,
+    ),
+    "BFCL answers": Shape({"id": "simple_0", "ground_truth": [{"weather.get": {"city": ["Oslo"]}}]}, None),
+    "BFCL results": Shape({"id": "simple_0", "result": '[weather.get(city="Oslo")]', "input_token_count": 1, "output_token_count": 2, "latency": 0.1}, None),
+    "tau-bench result": Shape(
+        {
+            "task_id": 0, "reward": 1.0, "trial": 0,
+            "info": {"task": {"user_id": "u", "actions": [{"name": "weather", "kwargs": ARGUMENTS}], "instruction": "…", "outputs": []}, "source": "user", "user_cost": 0.1, "reward_info": None},
+            "traj": [
+                {"role": "system", "content": "# Policy"}, CHAT[0],
+                {"content": None, "role": "assistant", "tool_calls": [{"index": 0, "function": {"arguments": TEXT, "name": "weather"}, "id": "call_1", "type": "function"}], "function_call": None, "provider_specific_fields": None},
+                {"role": "tool", "tool_call_id": "call_1", "name": "weather", "content": RESULT},
+                {"content": ANSWER, "role": "assistant", "tool_calls": None, "function_call": None, "annotations": []},
+            ],
+        },
+        "tau-bench", WHOLE,
+    ),
+    "tau2 simulation": Shape(
+        {
+            "id": "s", "task_id": "0", "timestamp": "t", "start_time": "t", "end_time": "t", "duration": 1.0, "termination_reason": "user_stop", "agent_cost": 0.1, "user_cost": 0.1, "reward_info": {"reward": 1.0}, "trial": 0, "seed": 1,
+            "messages": [
+                {"role": "user", "content": QUESTION, "tool_calls": None, "turn_idx": 0, "timestamp": "t", "cost": 0.0, "usage": None, "raw_data": None},
+                {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "name": "weather", "arguments": ARGUMENTS, "requestor": "assistant"}], "turn_idx": 1, "raw_data": {}},
+                {"id": "call_1", "role": "tool", "content": RESULT, "requestor": "assistant", "error": False, "turn_idx": 2},
+                {"role": "assistant", "content": ANSWER, "tool_calls": None, "turn_idx": 3},
+            ],
+        },
+        "tau-bench", WHOLE,
+    ),
+    "SWE-smith row": Shape(
+        {"messages": json.dumps(SMITH), "instance_id": "x__y", "resolved": True, "model": "claude-3-7-sonnet-20250219", "traj_id": "t", "patch": "diff"},
+        "swe-agent", WHOLE,
+    ),
+    "SWE-agent trajectory": Shape(
+        {
+            "trajectory": [{"action": "weather Oslo", "observation": RESULT, "response": "", "thought": "", "execution_time": 1.0, "state": {}, "query": SMITH[:2], "extra_info": {}}],
+            "history": SMITH, "info": {"exit_status": "submitted", "submission": "diff", "model_stats": {}}, "replay_config": "{}", "environment": "swe_main",
+        },
+        "swe-agent", WHOLE,
+    ),
+    "mini-swe-agent": Shape(
+        {
+            "trajectory_format": "mini-swe-agent-1.1", "info": {"exit_status": "Submitted", "mini_version": "2"},
+            "messages": [
+                {"role": "system", "content": "You fix bugs."}, CHAT[0],
+                {**CHAT[1], "extra": {"actions": [{"command": "weather"}], "cost": 0.1}},
+                {**CHAT[2], "extra": {"returncode": 0}}, CHAT[3], {"role": "exit", "content": "diff", "extra": {}},
+            ],
+        },
+        "swe-agent", WHOLE,
+    ),
+    "OpenHands classic events": Shape(
+        [
+            {"id": 0, "timestamp": "t", "source": "agent", "message": "Be brief.", "action": "system", "args": {"content": "Be brief.", "tools": TOOLS, "openhands_version": "0.50"}},
+            {"id": 1, "timestamp": "t", "source": "user", "message": QUESTION, "action": "message", "args": {"content": QUESTION, "image_urls": [], "wait_for_response": False}},
+            {"id": 2, "timestamp": "t", "source": "environment", "message": "", "observation": "agent_state_changed", "content": "", "extras": {"agent_state": "running"}},
+            {
+                "id": 3, "timestamp": "t", "source": "agent", "message": "Running", "action": "run", "args": {"command": "weather Oslo", "thought": "", "is_input": False},
+                "tool_call_metadata": {
+                    "function_name": "weather", "tool_call_id": "call_1", "total_calls_in_response": 1,
+                    "model_response": {"id": "chatcmpl", "model": "m", "object": "chat.completion", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": TEXT}}]}}]},
+                },
+            },
+            {"id": 4, "timestamp": "t", "source": "agent", "message": "ran", "cause": 3, "observation": "run", "content": RESULT, "extras": {"command": "weather Oslo", "metadata": {"exit_code": 0}}, "tool_call_metadata": {"function_name": "weather", "tool_call_id": "call_1", "total_calls_in_response": 1}},
+            {"id": 5, "timestamp": "t", "source": "agent", "message": ANSWER, "action": "message", "args": {"content": ANSWER, "image_urls": None, "wait_for_response": True}},
+        ],
+        "openhands", WHOLE,
+    ),
+}  # fmt: skip
+
+
+def lc(kind: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "messages", kind],
+        "kwargs": {**fields, "type": kind.removesuffix("Message").lower()},
+    }
+
+
+LC_CALL = lc(
+    "AIMessage",
+    content=[{"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}],
+    additional_kwargs={},
+    tool_calls=[{"name": "weather", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}],
+    invalid_tool_calls=[],
+)
+LC_INPUT = [
+    lc("HumanMessage", content=QUESTION),
+    LC_CALL,
+    lc("ToolMessage", content=RESULT, tool_call_id="call_1", status="success"),
+]
+FRAMEWORKS: dict[str, Shape] = {
+    "LangChain dumpd list": Shape([*LC_INPUT, lc("AIMessage", content=ANSWER)], "langchain", WHOLE),
+    "LangChain dumpd prompt value": Shape({"lc": 1, "type": "constructor", "id": ["langchain", "prompts", "chat", "ChatPromptValue"], "kwargs": {"messages": [*LC_INPUT, lc("AIMessage", content=ANSWER)]}}, "langchain", WHOLE),
+    "LangChain messages_to_dict": Shape(
+        [
+            {"type": "human", "data": {"content": QUESTION, "additional_kwargs": {}, "response_metadata": {}, "type": "human", "name": None, "id": "1", "example": False}},
+            {"type": "AIMessageChunk", "data": {"content": "", "additional_kwargs": {"tool_calls": [{"index": 0, "id": "call_1", "function": {"arguments": TEXT, "name": "weather"}, "type": "function"}]}, "type": "AIMessageChunk", "tool_calls": [{"name": "weather", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}], "invalid_tool_calls": [], "usage_metadata": {}, "tool_call_chunks": []}},
+            {"type": "tool", "data": {"content": RESULT, "tool_call_id": "call_1", "artifact": None, "status": "success", "type": "tool"}},
+            {"type": "ai", "data": {"content": [{"type": "text", "text": ANSWER, "index": 0}], "type": "ai", "tool_calls": [], "invalid_tool_calls": []}},
+        ],
+        "langchain", WHOLE,
+    ),
+    "LangSmith run": Shape(
+        {
+            "id": "r", "name": "ChatOpenAI", "run_type": "llm", "start_time": "t", "parent_run_id": "p", "trace_id": "t", "error": None, "tags": [], "extra": {"invocation_params": {"model": "gpt-4o"}},
+            "inputs": {"messages": [LC_INPUT]},
+            "outputs": {"generations": [[{"text": ANSWER, "generation_info": {"finish_reason": "stop"}, "type": "ChatGeneration", "message": lc("AIMessage", content=ANSWER)}]], "llm_output": {}, "run": None},
+        },
+        "langsmith", WHOLE,
+    ),
+    "LangSmith run of OpenAI's client": Shape(
+        {
+            "id": "r", "name": "ChatOpenAI", "run_type": "llm", "start_time": "t", "trace_id": "t", "error": None, "extra": {"metadata": {"ls_provider": "openai"}},
+            "inputs": {"messages": CHAT[:3], "model": "gpt-4o", "tools": TOOLS},
+            "outputs": {"id": "chatcmpl", "object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER, "refusal": None}}], "usage_metadata": {}},
+        },
+        "langsmith", WHOLE,
+    ),
+    "LangSmith run of a chain": Shape({"id": "r", "name": "chain", "run_type": "chain", "inputs": {"question": QUESTION}, "outputs": {"answer": ANSWER}, "parent_run_id": None}, None),
+    "OpenAI Agents items": Shape(
+        [
+            {"content": QUESTION, "role": "user"},
+            {"arguments": TEXT, "call_id": "call_1", "name": "weather", "type": "function_call", "id": "fc_1", "status": "completed"},
+            {"call_id": "call_1", "output": RESULT, "type": "function_call_output"},
+            {"id": "msg_1", "content": [{"annotations": [], "text": ANSWER, "type": "output_text", "logprobs": []}], "role": "assistant", "status": "completed", "type": "message"},
+        ],
+        "openai-agents", WHOLE,
+    ),
+    "pydantic-ai": Shape(
+        [
+            {"parts": [{"content": "Be brief.", "timestamp": "t", "dynamic_ref": None, "part_kind": "system-prompt"}, {"content": [QUESTION, {"kind": "cache-point", "ttl": "5m"}], "timestamp": "t", "part_kind": "user-prompt"}], "instructions": None, "kind": "request", "run_id": "r", "metadata": None},
+            {"parts": [{"tool_name": "weather", "args": ARGUMENTS, "tool_call_id": "call_1", "id": None, "provider_details": None, "part_kind": "tool-call"}], "usage": {"input_tokens": 1, "details": {}}, "model_name": "m", "timestamp": "t", "kind": "response", "provider_name": "openai", "finish_reason": "tool_call"},
+            {"parts": [{"tool_name": "weather", "content": RESULT, "tool_call_id": "call_1", "metadata": None, "timestamp": "t", "part_kind": "tool-return"}], "instructions": None, "kind": "request"},
+            {"parts": [{"content": ANSWER, "id": None, "part_kind": "text"}], "usage": {}, "model_name": "m", "timestamp": "t", "kind": "response"},
+        ],
+        "pydantic-ai", WHOLE,
+    ),
+    "UIMessage v4 with parts": Shape(
+        [
+            {"id": "1", "createdAt": "t", "role": "user", "content": QUESTION, "parts": [{"type": "text", "text": QUESTION}]},
+            {
+                "id": "2", "createdAt": "t", "role": "assistant", "content": ANSWER, "revisionId": "r",
+                "parts": [
+                    {"type": "step-start"},
+                    {"type": "tool-invocation", "toolInvocation": {"state": "result", "step": 0, "toolCallId": "call_1", "toolName": "weather", "args": ARGUMENTS, "result": RESULT}},
+                    {"type": "step-start"},
+                    {"type": "text", "text": ANSWER},
+                ],
+                "toolInvocations": [{"state": "result", "step": 0, "toolCallId": "call_1", "toolName": "weather", "args": ARGUMENTS, "result": RESULT}],
+            },
+        ],
+        "vercel-ui", WHOLE,
+    ),
+    "UIMessage v4 without parts": Shape(
+        [
+            {"id": "1", "role": "user", "content": QUESTION},
+            {"id": "2", "role": "assistant", "content": "", "toolInvocations": [{"state": "result", "toolCallId": "call_1", "toolName": "weather", "args": ARGUMENTS, "result": RESULT}]},
+            {"id": "3", "role": "assistant", "content": ANSWER},
+        ],
+        "vercel-ui", WHOLE,
+    ),
+    "UIMessage v5": Shape(
+        {
+            "id": "chat", "messages": [
+                {"id": "1", "role": "user", "metadata": {"createdAt": 1}, "parts": [{"type": "text", "text": QUESTION}]},
+                {"id": "2", "role": "assistant", "parts": [
+                    {"type": "step-start"}, {"type": "reasoning", "text": "", "state": "done", "providerMetadata": {"openai": {"itemId": "rs_1", "reasoningEncryptedContent": None}}},
+                    {"type": "tool-weather", "toolCallId": "call_1", "state": "output-available", "input": ARGUMENTS, "output": RESULT, "callProviderMetadata": {"openai": {"itemId": "fc_1"}}},
+                    {"type": "step-start"}, {"type": "text", "text": ANSWER, "state": "done"}, {"type": "data-usage", "data": {"tokens": 1}},
+                ]},
+            ],
+        },
+        "vercel-ui", WHOLE,
+    ),
+    "ModelMessage": Shape(
+        [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+            {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "call_1", "toolName": "weather", "input": ARGUMENTS}]},
+            {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "call_1", "toolName": "weather", "output": {"type": "text", "value": RESULT}}]},
+            {"role": "assistant", "content": ANSWER},
+        ],
+        "vercel-ui", WHOLE,
+    ),
+    "CoreMessage v4": Shape(
+        [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "call_1", "toolName": "weather", "args": ARGUMENTS}]},
+            {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "call_1", "toolName": "weather", "result": RESULT}]},
+            {"role": "assistant", "content": [{"type": "text", "text": ANSWER}]},
+        ],
+        "vercel-ui", WHOLE,
+    ),
+    "llm logs --json": Shape(
+        {"id": "01k", "model": "gpt-4o", "resolved_model": None, "prompt": QUESTION, "system": None, "prompt_json": None, "options_json": {}, "response": ANSWER, "response_json": None, "conversation_id": "c", "duration_ms": 1, "datetime_utc": "t", "input_tokens": 1, "output_tokens": 1, "token_details": None, "conversation_name": "n", "conversation_model": "gpt-4o", "schema_json": None, "prompt_fragments": [], "system_fragments": [], "tools": [], "tool_calls": [], "tool_results": [], "attachments": []},
+        None,
+    ),
+}  # fmt: skip
+OTEL_INPUT = [
+    {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_1", "name": "weather", "arguments": ARGUMENTS}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_1", "response": RESULT}]},
+]
+OTEL_OUTPUT = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}], "finish_reason": "stop"}]
+FLAT = {
+    "gen_ai.system": "openai", "gen_ai.request.model": "gpt-4o", "llm.request.type": "chat",
+    "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": QUESTION,
+    "gen_ai.prompt.1.role": "assistant", "gen_ai.prompt.1.tool_calls.0.id": "call_1", "gen_ai.prompt.1.tool_calls.0.name": "weather", "gen_ai.prompt.1.tool_calls.0.arguments": TEXT,
+    "gen_ai.prompt.2.role": "tool", "gen_ai.prompt.2.content": RESULT, "gen_ai.prompt.2.tool_call_id": "call_1",
+    "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": ANSWER, "gen_ai.completion.0.finish_reason": "stop",
+    "llm.request.functions.0.name": "weather", "llm.request.functions.0.description": "d", "llm.request.functions.0.parameters": json.dumps(FUNCTION["parameters"]),
+}  # fmt: skip
+INFERENCE = {
+    "openinference.span.kind": "LLM", "llm.model_name": "gpt-4o",
+    "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": QUESTION,
+    "llm.input_messages.1.message.role": "assistant", "llm.input_messages.1.message.tool_calls.0.tool_call.id": "call_1",
+    "llm.input_messages.1.message.tool_calls.0.tool_call.function.name": "weather", "llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments": TEXT,
+    "llm.input_messages.2.message.role": "tool", "llm.input_messages.2.message.content": RESULT, "llm.input_messages.2.message.tool_call_id": "call_1",
+    "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": ANSWER,
+}  # fmt: skip
+TRACES: dict[str, Shape] = {
+    "OpenTelemetry span": Shape(
+        {"name": "chat gpt-4o", "context": {"trace_id": "t"}, "kind": "SpanKind.CLIENT", "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.input.messages": json.dumps(OTEL_INPUT), "gen_ai.output.messages": json.dumps(OTEL_OUTPUT), "gen_ai.tool.definitions": json.dumps(TOOLS)}, "events": []},
+        "opentelemetry", WHOLE,
+    ),
+    "OpenTelemetry span as OTLP": Shape(
+        {"traceId": "t", "spanId": "s", "name": "chat", "attributes": [{"key": "gen_ai.request.model", "value": {"stringValue": "gpt-4o"}}, {"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps(OTEL_INPUT)}}, {"key": "gen_ai.output.messages", "value": {"stringValue": json.dumps(OTEL_OUTPUT)}}]},
+        "opentelemetry", WHOLE,
+    ),
+    "OpenTelemetry event of an operation": Shape(
+        {"name": "gen_ai.client.inference.operation.details", "attributes": {"gen_ai.input.messages": OTEL_INPUT, "gen_ai.output.messages": OTEL_OUTPUT}},
+        "opentelemetry", WHOLE,
+    ),
+    "OpenTelemetry event of a message": Shape({"event_name": "gen_ai.user.message", "attributes": {"gen_ai.system": "openai"}, "body": {"content": QUESTION}, "trace_id": "t"}, None),
+    "OpenTelemetry choice": Shape({"event_name": "gen_ai.choice", "body": {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}, "trace_id": "t"}, None),
+    "OpenLLMetry span": Shape({"name": "openai.chat", "attributes": FLAT}, "opentelemetry", WHOLE),
+    "OpenInference span": Shape({"name": "ChatCompletion", "attributes": INFERENCE}, "opentelemetry", WHOLE),
+    "Langfuse generation": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "endTime": "t", "model": "gpt-4o", "modelParameters": {"temperature": 0.2}, "input": CHAT[:3], "output": {"role": "assistant", "content": ANSWER}, "usageDetails": {"input": 1}, "level": "DEFAULT", "statusMessage": None, "parentObservationId": None, "metadata": {}},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse generation with tools": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "gpt-4o", "modelParameters": {}, "input": {"messages": CHAT[:3], "tools": TOOLS}, "output": {"role": "assistant", "content": ANSWER}, "usage": {"input": 1}, "level": "DEFAULT"},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse span": Shape({"id": "o", "traceId": "t", "type": "SPAN", "name": "step", "startTime": "t", "input": {"question": QUESTION}, "output": ANSWER, "level": "DEFAULT"}, None),
+}  # fmt: skip
+
+
+def _claude(kind: str, uuid: str, parent: str | None, content: Any, **more: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {
+            "id": more.pop("answer"),
+            "type": "message",
+            "model": "claude-x",
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    line = {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        "cwd": "/p",
+        "sessionId": "s",
+        "version": "2.1",
+        "gitBranch": "main",
+        "type": kind,
+    }
+    return line | {"message": message, "uuid": uuid, "timestamp": "t"} | more
+
+
+CLAUDE_TEXT = [{"type": "text", "text": ANSWER}]
+CLAUDE_USE = {"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}
+CLAUDE_RESULT = {"tool_use_id": "call_1", "type": "tool_result", "content": RESULT, "is_error": False}
+SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+CLAUDE_CODE = [
+    {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {"messageId": "u1", "trackedFileBackups": {}, "timestamp": "t"}, "isSnapshotUpdate": False},
+    _claude("user", "u0", None, "Earlier."),
+    _claude("assistant", "a0", "u0", [{"type": "text", "text": "Earlier answer."}], answer="m0"),
+    {"parentUuid": None, "logicalParentUuid": "a0", "isSidechain": False, "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "uuid": "b", "timestamp": "t", "level": "info", "compactMetadata": {"trigger": "auto", "preTokens": 9}},
+    _claude("user", "u1", "b", QUESTION, isCompactSummary=True, isVisibleInTranscriptOnly=True),
+    {"parentUuid": "u1", "isSidechain": False, "attachment": {"type": "skill_listing", "content": "…"}, "type": "attachment", "uuid": "t1", "timestamp": "t", "sessionId": "s"},
+    _claude("assistant", "x1", "t1", [{"type": "text", "text": "An abandoned answer."}], answer="mx"),
+    _claude("user", "s1", None, "sub-agent", isSidechain=True, agentId="g"),
+    _claude("assistant", "s2", "s1", CLAUDE_TEXT, answer="ms", isSidechain=True, agentId="g"),
+    _claude("assistant", "a1", "t1", [SIGNED], answer="m1", requestId="req"),
+    {"parentUuid": "a1", "isSidechain": False, "type": "progress", "data": {"type": "hook_progress"}, "uuid": "p1", "timestamp": "t"},
+    _claude("assistant", "a2", "p1", [CLAUDE_USE], answer="m1", requestId="req"),
+    _claude("user", "r1", "a2", [CLAUDE_RESULT], toolUseResult={"stdout": RESULT, "stderr": "", "interrupted": False, "isImage": False}, sourceToolAssistantUUID="a2"),
+    _claude("assistant", "a3", "r1", CLAUDE_TEXT, answer="m2"),
+    {"type": "system", "subtype": "turn_duration", "parentUuid": "a3", "uuid": "d", "isSidechain": False, "isMeta": False, "durationMs": 1, "timestamp": "t"},
+    {"type": "last-prompt", "lastPrompt": QUESTION, "sessionId": "s"},
+    {"type": "summary", "summary": "Weather", "leafUuid": "a3"},
+]  # fmt: skip
+CODEX_ITEMS: list[dict[str, Any]] = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
+    {"type": "function_call", "id": "fc_1", "name": "weather", "arguments": TEXT, "call_id": "call_1"},
+    {"type": "function_call_output", "call_id": "call_1", "output": RESULT},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]},
+]
+CODEX_TURN = [{"timestamp": "t", "type": "response_item", "payload": item} for item in CODEX_ITEMS]
+GEMINI_CONTENTS = [
+    {"role": "user", "parts": [{"text": QUESTION}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": ARGUMENTS}, "thoughtSignature": "c2ln"}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": {"output": RESULT}}}]},
+    {"role": "model", "parts": [{"text": ANSWER}]},
+]
+SESSIONS: dict[str, Shape] = {
+    "Claude Code": Shape(CLAUDE_CODE, "claude-code", WHOLE),
+    "Codex": Shape(
+        [
+            {"timestamp": "t", "type": "session_meta", "payload": {"id": "s", "timestamp": "t", "cwd": "/p", "originator": "codex_cli_rs", "cli_version": "0.9", "instructions": None, "git": {}}},
+            {"timestamp": "t", "type": "turn_context", "payload": {"cwd": "/p", "approval_policy": "never", "model": "gpt-x", "effort": "high", "summary": "auto"}},
+            {"timestamp": "t", "type": "event_msg", "payload": {"type": "task_started", "model_context_window": 9}},
+            {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Never mind this."}]}},
+            {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Fine."}]}},
+            {"timestamp": "t", "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
+            *CODEX_TURN[:1], {"timestamp": "t", "type": "event_msg", "payload": {"type": "user_message", "message": QUESTION, "images": []}}, *CODEX_TURN[1:],
+            {"timestamp": "t", "type": "event_msg", "payload": {"type": "token_count", "info": None}},
+        ],
+        "codex", WHOLE,
+    ),
+    "Codex before 0.32": Shape(
+        [{"id": "s", "timestamp": "t", "instructions": "Be brief.", "git": {"branch": "main"}}, {"record_type": "state"}, *CODEX_ITEMS[:3], {"record_type": "state"},
+         {"type": "function_call_output", "call_id": "call_1", "output": json.dumps({"output": RESULT, "metadata": {"exit_code": 0, "duration_seconds": 0.1}})}, *CODEX_ITEMS[4:]],
+        "codex", (*WHOLE[:2], ("result", json.dumps({"output": RESULT, "metadata": {"exit_code": 0, "duration_seconds": 0.1}})), WHOLE[3]),
+    ),
+    "Gemini CLI checkpoint": Shape(GEMINI_CONTENTS, "gemini-cli", WHOLE),
+    "Gemini CLI checkpoint with its login": Shape({"history": GEMINI_CONTENTS, "authType": "oauth-personal"}, "gemini-cli", WHOLE),
+    "Gemini CLI prompts": Shape([{"sessionId": "s", "messageId": 0, "type": "user", "message": QUESTION, "timestamp": "t"}], None),
+}  # fmt: skip
+
+
+def _node(key: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    name = more.pop("name", None)
+    message = {
+        "id": key,
+        "author": {"role": role, "name": name, "metadata": {}},
+        "create_time": 1.0,
+        "status": "finished_successfully",
+        "end_turn": None,
+        "weight": 1.0,
+        "metadata": {},
+        "recipient": "all",
+        "channel": None,
+        "content": content,
+    }
+    return {"id": key, "parent": parent, "children": [], "message": message | more}
+
+
+def _content(*parts: Any) -> dict[str, Any]:
+    return {"content_type": "text", "parts": list(parts)}
+
+
+EXPORTS: dict[str, Shape] = {
+    "ChatGPT conversation": Shape(
+        {
+            "title": "Weather", "create_time": 1.0, "update_time": 2.0, "moderation_results": [], "plugin_ids": None, "conversation_id": "c", "id": "c", "default_model_slug": "gpt-4o", "current_node": "g", "is_archived": False,
+            "mapping": {
+                "r": {"id": "r", "message": None, "parent": None, "children": ["a"]},
+                "a": _node("a", "r", "system", _content(""), metadata={"is_visually_hidden_from_conversation": True}),
+                "b": _node("b", "a", "user", {"content_type": "user_editable_context", "user_profile": "…", "user_instructions": "…"}, metadata={"is_visually_hidden_from_conversation": True}),
+                "c": _node("c", "b", "user", _content(QUESTION)),
+                "d": _node("d", "c", "assistant", {"content_type": "thoughts", "thoughts": [{"summary": "Look", "content": "I look it up.", "chunks": [], "finished": True}], "source_analysis_msg_id": "x"}),
+                "e": _node("e", "d", "assistant", {"content_type": "code", "language": "json", "response_format_name": None, "text": TEXT}, recipient="weather"),
+                "f": _node("f", "e", "tool", {"content_type": "execution_output", "text": RESULT}, name="weather"),
+                "x": _node("x", "c", "assistant", _content("Another answer.")),
+                "y": _node("y", "f", "assistant", {"content_type": "reasoning_recap", "content": "Thought for 5s"}),
+                "g": _node("g", "y", "assistant", _content(ANSWER), metadata={"model_slug": "gpt-4o"}),
+            },
+        },
+        "chatgpt-export", WHOLE,
+    ),
+    "Claude conversation": Shape(
+        {
+            "uuid": "c", "name": "Weather", "summary": "", "created_at": "t", "updated_at": "t", "account": {"uuid": "u"},
+            "chat_messages": [
+                {"uuid": "1", "text": QUESTION, "content": [{"start_timestamp": "t", "stop_timestamp": "t", "flags": None, "type": "text", "text": QUESTION, "citations": []}], "sender": "human", "created_at": "t", "updated_at": "t", "attachments": [], "files": [], "parent_message_uuid": "00000000-0000-4000-8000-000000000000"},
+                {"uuid": "2", "text": "", "content": [{"type": "text", "text": "An abandoned answer."}], "sender": "assistant", "attachments": [], "files": [], "parent_message_uuid": "1"},
+                {
+                    "uuid": "3", "text": "…", "sender": "assistant", "created_at": "t", "attachments": [], "files": [], "parent_message_uuid": "1",
+                    "content": [
+                        {"type": "thinking", "thinking": "I look.", "summaries": [], "cut_off": False},
+                        {"type": "tool_use", "id": None, "name": "weather", "input": ARGUMENTS, "message": None, "integration_name": None},
+                        {"type": "tool_result", "tool_use_id": None, "name": "weather", "content": [{"type": "text", "text": RESULT, "uuid": "x"}], "is_error": False},
+                        {"type": "token_budget", "remaining": None},
+                        {"type": "text", "text": ANSWER, "citations": []},
+                    ],
+                },
+            ],
+        },
+        "claude-export", WHOLE,
+    ),
+}  # fmt: skip
+
+SHAPES: dict[str, Shape] = {**HERMES, **TRAINING, **BENCHMARKS, **FRAMEWORKS, **TRACES, **SESSIONS, **EXPORTS}

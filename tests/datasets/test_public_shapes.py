@@ -1,0 +1,173 @@
+"""Records in the shapes of public sets, logs and exports: read as what they are, or refused, and never as another thing."""
+# ruff: noqa: E501 - a record per line reads better
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.batch import convert, convert_lines
+from dragoman.batch.conversion import RecordRejected
+from dragoman.batch.record_converter import without_packed_json
+from dragoman.codecs.datasets.catalogue import is_session
+from dragoman.codecs.registry import codec
+from dragoman.detection import Detected, detect
+from dragoman.errors import DecodeError
+from dragoman.ir import Request, ToolCall, ToolResult
+from dragoman.translate import translate_request
+from tests.datasets.public_shapes import ANSWER, CLAUDE_CODE, QUESTION, RESULT, SHAPES, Shape
+from tests.datasets.test_datasets import tell
+from tests.support.promises import promise
+
+
+def opened(shape: Shape) -> bytes:
+    """The record, with messages that are JSON text parsed, as the engine does it."""
+    body = json.dumps(shape.record).encode()
+    return body if detect(body) is not None else without_packed_json(body) or body
+
+
+def read(shape: Shape) -> Request:
+    assert shape.format is not None
+    return codec(shape.format).decode_request(opened(shape))
+
+
+@promise("batch:datasets")
+def test_every_shape_is_read_as_what_it_is_or_refused() -> None:
+    for name, shape in SHAPES.items():
+        found = detect(opened(shape))
+        assert (found and found.format) == shape.format, name
+        if shape.story:
+            assert found == Detected(shape.format or "", "request"), name
+            assert tell(read(shape)) == list(shape.story), name
+        elif found is not None and found.kind == "request":
+            with pytest.raises(DecodeError):
+                read(shape)
+
+
+@promise("batch:datasets")
+def test_every_shape_crosses_and_results_answer_their_calls() -> None:
+    for name, shape in SHAPES.items():
+        if not shape.story:
+            continue
+        request = read(shape)
+        calls = [part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
+        answers = [
+            part.tool_call_id for message in request.messages for part in message.parts if isinstance(part, ToolResult)
+        ]
+        assert set(answers) <= set(calls), name
+        assert shape.format is not None
+        encoded = translate_request(opened(shape), source=shape.format, target="anthropic-messages", model="m")
+        assert QUESTION.split()[0].encode() in encoded.json(), name
+        assert not [loss for loss in encoded.losses if loss.path != "$" and not loss.path.startswith(("$.", "$["))], (
+            name
+        )
+
+
+@promise("batch:datasets")
+def test_a_file_of_every_shape_is_converted_or_rejected_with_a_reason(tmp_path: Path) -> None:
+    for name, shape in SHAPES.items():
+        lines = (
+            shape.record
+            if shape.format is not None and is_session(shape.format) and isinstance(shape.record, list)
+            else [shape.record]
+        )
+        source, folder = tmp_path / f"{name.replace(' ', '-')}.jsonl", tmp_path / "out"
+        source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        if name in {"Gemini CLI checkpoint", "OpenHands classic events"}:  # files of one array
+            source.write_text(json.dumps(shape.record, indent=1))
+        report = convert(str(source), str(folder / source.name), target="openai-chat", model="m")
+        is_read = bool(shape.story) or name == "stored completion"
+        assert (report.tally.converted, report.tally.rejected) == ((1, 0) if is_read else (0, 1)), name
+
+
+@promise("batch:datasets")
+def test_refusals_say_what_to_do() -> None:
+    for name, words in {
+        "llm logs --json": "llm logs path",
+        "oasst1 row": "tree",
+        "OpenTelemetry event of a message": "spans",
+        "Anthropic hh-rlhf": "text",
+    }.items():
+        with pytest.raises(RecordRejected) as caught:
+            convert_lines(json.dumps(SHAPES[name].record).encode(), target="openai-chat")
+        assert words in caught.value.reject.reason, name
+
+
+# ── Claude Code: parallel calls ──
+
+
+def parallel(*, streamed: bool) -> list[dict[str, Any]]:
+    """Two calls of one answer, in lines of their own; the results are children of their calls."""
+    lines = {line["uuid"]: line for line in CLAUDE_CODE if "uuid" in line}
+    first, result = lines["a2"], lines["r1"]
+    call = {"type": "tool_use", "id": "call_2", "name": "weather", "input": {"city": "Bergen"}}
+    second = {**first, "uuid": "a2b", "parentUuid": "a2", "message": {**first["message"], "content": [call]}}
+    answer = {**result["message"]["content"][0], "tool_use_id": "call_2", "content": "9C"}
+    other = {**result, "uuid": "r2", "parentUuid": "a2b", "message": {"role": "user", "content": [answer]}}
+    last = {**lines["a3"], "parentUuid": "r2"}
+    middle = [first, result, second, other] if streamed else [first, second, result, other]
+    return [lines["u1"], lines["t1"], lines["a1"], lines["p1"], *middle, last]
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("streamed", [True, False])
+def test_parallel_calls_of_claude_code_keep_all_their_results(*, streamed: bool) -> None:
+    """The chain of parents passes only one of the results; the model saw all of them."""
+    request = codec("claude-code").decode_request(json.dumps(parallel(streamed=streamed)).encode())
+    assert [message.role for message in request.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [part.id for part in request.messages[1].tool_calls] == ["call_1", "call_2"]
+    assert [(part.tool_call_id, part.value) for part in request.messages[2].tool_results] == [
+        ("call_1", RESULT),
+        ("call_2", "9C"),
+    ]
+    assert request.messages[3].text == ANSWER
+
+
+# ── content that no message holds is reported ──
+
+UNREAD: dict[str, tuple[Any, str]] = {
+    "chatgpt-export": (
+        {"current_node": "a", "mapping": {"a": {"parent": None, "message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer", "asset_pointer": "sediment://f"}, "hi"]}}}}},
+        "image in a message",
+    ),
+    "claude-export": (
+        {"uuid": "c", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi", "content": [], "files": [{"file_name": "a.png"}]}]},
+        "files of messages",
+    ),
+    "pydantic-ai": (
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}, {"kind": "response", "parts": [{"part_kind": "builtin-tool-call", "tool_name": "web_search"}, {"part_kind": "text", "content": "x"}]}],
+        "parts of kind 'builtin-tool-call'",
+    ),
+    "vercel-ui": (
+        [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "parts": [{"type": "tool-search", "toolCallId": "1", "providerExecuted": True, "state": "output-available", "input": {}, "output": {}}, {"type": "text", "text": "x"}]}],
+        "tools that the provider ran",
+    ),
+    "openassistant": (SHAPES["oasst tree"].record, "other replies"),
+    "bfcl": (SHAPES["BFCL v3 multi-turn"].record, "the tools"),
+}  # fmt: skip
+
+
+@promise("law:2-nothing-vanishes", "batch:datasets")
+def test_content_that_no_message_can_hold_is_a_loss() -> None:
+    for name, (record, what) in UNREAD.items():
+        encoded = translate_request(json.dumps(record), source=name, target="openai-chat", model="m")
+        assert what in {loss.what for loss in encoded.losses if loss.severity == "dropped"}, name
+
+
+@promise("batch:datasets")
+def test_attachments_of_claude_are_what_the_model_read() -> None:
+    record = {
+        "uuid": "c",
+        "chat_messages": [
+            {
+                "uuid": "1",
+                "sender": "human",
+                "text": "Read it.",
+                "content": [],
+                "attachments": [{"file_name": "a.txt", "extracted_content": "It rains."}],
+            }
+        ],
+    }
+    body = translate_request(json.dumps(record), source="claude-export", target="anthropic-messages", model="m").json()
+    assert b"It rains." in body
