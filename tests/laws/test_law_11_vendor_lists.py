@@ -30,7 +30,7 @@ ASKED: dict[str, dict[str, Any]] = {
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 
-def said(*content: Any, role: str = "user") -> dict[str, Any]:
+def messages(*content: Any, role: str = "user") -> dict[str, Any]:
     return {"messages": [{"role": role, "content": list(content)}]}
 
 
@@ -98,8 +98,8 @@ REQUESTS: Rows = {
         "servers": lambda n: {"mcp_servers": [{"type": "url", "url": LINK, "name": f"s{i}"} for i in range(n)]},
         "edits": lambda n: {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}] * n}},
         "marks": lambda n: {"system": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * n},
-        "searches": lambda n: said(*(block for i in range(n) for block in search(i)), role="assistant"),
-        "search results": lambda n: said(*({"type": "search_result", "source": f"s{i}", "title": "t", "content": [
+        "searches": lambda n: messages(*(block for i in range(n) for block in search(i)), role="assistant"),
+        "search results": lambda n: messages(*({"type": "search_result", "source": f"s{i}", "title": "t", "content": [
             {"type": "text", "text": "x"}]} for i in range(n))),
     },
     "gemini": {
@@ -120,8 +120,8 @@ REQUESTS: Rows = {
     "bedrock-converse": {
         "fields": lambda n: {"additionalModelRequestFields": {f"k{i}": 1 for i in range(n)},
                              "additionalModelResponseFieldPaths": [f"/k{i}" for i in range(n)]},
-        "documents of one name": lambda n: said(*(pdf(i) for i in range(n))),
-        "guarded texts": lambda n: said(*[{"guardContent": {"text": {"text": "x", "qualifiers": ["query"]}}}] * n),
+        "documents of one name": lambda n: messages(*(pdf(i) for i in range(n))),
+        "guarded texts": lambda n: messages(*[{"guardContent": {"text": {"text": "x", "qualifiers": ["query"]}}}] * n),
     },
     "cohere-chat": {
         "documents": lambda n: {"documents": [{"id": f"d{i}", "data": {"text": "x"}} for i in range(n)]},
@@ -136,8 +136,8 @@ REQUESTS: Rows = {
 
 
 def chat(message: dict[str, Any], **members: Any) -> dict[str, Any]:
-    said = {"role": "assistant", "content": "x" * 50, **message}
-    choice = {"index": 0, "finish_reason": "stop", "message": said, "logprobs": members.pop("logprobs", None)}
+    text = {"role": "assistant", "content": "x" * 50, **message}
+    choice = {"index": 0, "finish_reason": "stop", "message": text, "logprobs": members.pop("logprobs", None)}
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **members}
 
 
