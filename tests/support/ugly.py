@@ -980,7 +980,7 @@ COHERE: dict[str, Json] = {
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat_answer(message: Json, finish: str = "stop", **more: Any) -> Json:
+def chat_answer(message: Json, finish: str | None = "stop", **more: Any) -> Json:
     return {
         "id": "c",
         "object": "chat.completion",
@@ -993,6 +993,11 @@ def chat_answer(message: Json, finish: str = "stop", **more: Any) -> Json:
 
 
 CHAT_ANSWERS: dict[str, Json] = {
+    "no role, and a key that nobody knows": {
+        "choices": [{"message": {"content": mark(), "content_list": [{"type": "text", "text": "x"}]}}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+    },
+    "calls without a finish": chat_answer({"content": None, "tool_calls": [chat_call("1")]}, None),
     "calls and stop": chat_answer(
         {"content": mark(), "tool_calls": [chat_call("1"), chat_call("2"), chat_call("", "g", "")]}
     ),
@@ -1140,6 +1145,11 @@ def gemini_answer(*parts: Json, finish: str = "STOP", **more: Any) -> Json:
 
 
 GEMINI_ANSWERS: dict[str, Json] = {
+    "a call without a finish": {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"a": mark()}}}]}}
+        ],
+    },
     "code": gemini_answer(
         {"executableCode": {"language": "PYTHON", "code": mark()}},
         {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": mark()}},

@@ -408,6 +408,8 @@ def struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
     if not plan.tagged:
         return plan.structs
     tag = entries.get(plan.tag_field)
+    if tag is None and len(plan.tagged) == 1:  # the only struct that it can be, and read as such
+        return next(iter(plan.tagged.values()))
     name = msgspec.json.decode(tag) if tag is not None else None
     return plan.tagged.get(name) if isinstance(name, str) else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ GOOGLE_LABELS: Final = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compi
 OPENAI_LABELS: Final = LabelRules(re.compile(r"(?s:.{0,64})"), re.compile(r"(?s:.{0,512})"))
 
 
-def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log: LossLog) -> dict[str, str] | UnsetType:
+def fit_labels(rules: LabelRules, labels: dict[str, str], request: Request, log: LossLog) -> dict[str, str] | UnsetType:
     """Return the labels that the API takes; the others are losses."""
     kept: dict[str, str] = {}
     for key, value in labels.items():
@@ -41,6 +41,11 @@ def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log:
         else:
             kept[key] = value
     return kept or UNSET
+
+
+def fitted(fit: Callable[[Any, Request, LossLog], Any], *families: str) -> Callable[[Any, Request, LossLog], Any]:
+    """Return a writer for the table of settings: a value of these families as it is, any other as `fit` returns it."""
+    return lambda value, request, log: value if request.origin in families else fit(value, request, log)
 
 
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,13 +87,24 @@ def fit_identifier(identifier: str, request: Request, log: LossLog) -> str:
     return sha256(identifier.encode()).hexdigest()
 
 
+# ── log probabilities ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fit_top_logprobs(switch: str, number: int, request: Request, log: LossLog) -> int | UnsetType:
+    """Return the number of alternatives per token; `switch` is the wire's name of `logprobs`, which must be on."""
+    if request.logprobs:
+        return number
+    log.drop(request, "top_logprobs", "top logprobs", f"this API takes it only beside `{switch}`")
+    return UNSET
+
+
 # ── service tiers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 AUTO: Final = "auto"
 """The provider or the account decides: the default of every API."""
 
 
-def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog) -> str | UnsetType:
+def fit_tier(words: Mapping[str, str], tier: str, request: Request, log: LossLog) -> str | UnsetType:
     """Return the API's name for a tier (`words` maps our names to the API's)."""
     word = words.get(tier)
     if word is not None:
@@ -96,11 +112,6 @@ def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog
     if tier != AUTO:
         log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no such tier")
     return UNSET
-
-
-def tier_writer(words: Mapping[str, str]) -> Any:
-    """Return a writer of tiers, for the table of settings."""
-    return lambda tier, request, log: fit_tier(tier, words, request, log)
 
 
 def read_tier(words: Mapping[str, str]) -> Any:

@@ -11,6 +11,7 @@ from dragoman.ir import (
     AnyPart,
     Completion,
     CustomTool,
+    Finish,
     Finished,
     Message,
     PartDelta,
@@ -47,11 +48,24 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
                 break
     if hides_reasoning(request, profile) and not _is_owed(completion.model):
         completion = _without_unsigned_reasoning(completion, log)
+    if completion.finish is None and completion.messages:
+        completion = _finished_by_calls(completion, profile, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
     messages = tuple(_restore_message(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
+
+
+def _finished_by_calls(completion: Completion, profile: Profile, log: LossLog) -> Completion:
+    """Adds the finish reason of calls to an answer of another family that has calls and no finish reason."""
+    message = completion.messages[0]
+    is_own = any(profile.family in (metadata or ()) for metadata in (completion.metadata, message.metadata))
+    calls = message.tool_calls
+    if is_own or not calls or not all(call.parsed for call in calls):
+        return completion
+    log.invent(completion, "finish", "finish reason tool_calls", "the answer calls tools and does not say how it ended")
+    return structs.replace(completion, finish=Finish("tool_calls"))
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:

@@ -69,7 +69,13 @@ class HostedTools(SharedTools):
             return _read_toolset(definition)
         for start, meaning in _KINDS:
             if kind.startswith(start):
-                return {"kind": meaning} | _read_options(definition)
+                return {"kind": meaning} | {
+                    "max_uses": count_of(definition.get("max_uses")),
+                    "allowed_domains": texts(definition.get("allowed_domains")),
+                    "blocked_domains": texts(definition.get("blocked_domains")),
+                    "location": read_location(definition.get("user_location")),
+                    **beyond(FAMILY, definition, *_OPTIONS),
+                }
         functions = functions_of(definition)
         return {"functions": functions} if functions else {}
 
@@ -196,16 +202,6 @@ _DATED: dict[HostedKind, tuple[str, str]] = {
     "tool_search": ("tool_search_tool_bm25_20251119", "tool_search_tool_bm25"),
 }
 _OPTIONS = ("type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "cache_control")
-
-
-def _read_options(definition: Mapping[str, Any]) -> Fields:
-    return {
-        "max_uses": count_of(definition.get("max_uses")),
-        "allowed_domains": texts(definition.get("allowed_domains")),
-        "blocked_domains": texts(definition.get("blocked_domains")),
-        "location": read_location(definition.get("user_location")),
-        **beyond(FAMILY, definition, *_OPTIONS),
-    }
 
 
 def _with_server(tool: AnyTool, named: Mapping[str, Mapping[str, Any]]) -> AnyTool:

@@ -10,7 +10,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import PathLookup, paths_by_class
+from dragoman.losses import Tables, paths_by_class, paths_by_tables
 
 _FIELDS = {
     "max_output_tokens": "max_tokens",
@@ -138,8 +138,12 @@ class _Places:
         if order is not UNSET and start + len(parts) <= len(order):
             wanted = message.role == "tool"
             return [place for place, is_result in enumerate(order) if is_result is wanted]
-        carried = accumulate(int(_travels_behind_signature(part)) for part in parts)
-        return [start + index + before for index, before in enumerate(carried)]
+        return [start + index + before for index, before in enumerate(_signatures_before(parts))]
+
+
+def _signatures_before(parts: tuple[AnyPart, ...]) -> list[int]:
+    """Return, for each part, how many separate blocks up to it carry signatures."""
+    return list(accumulate(int(_travels_behind_signature(part)) for part in parts))
 
 
 def _travels_behind_signature(part: AnyPart) -> bool:
@@ -160,22 +164,19 @@ _OF_AN_ANSWER = {
 }
 
 
-def response_paths(completion: Completion) -> PathLookup:
-    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
-    carried: list[int] = []
+def _response_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    content = None if message_index is None else content_held(completion.messages[message_index])
+    path = "$"
+    if part_index is not None and type(content) is tuple:
+        path = f"$.content[{part_index + tables.of(content, _signatures_before)[part_index]}]"
+        if field.startswith(_CITATION) and type(content[part_index]) is Text:
+            return f"{path}.citations"
+    return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        content = None if message_index is None else content_held(completion.messages[message_index])
-        path = "$"
-        if part_index is not None and type(content) is tuple:
-            if len(carried) != len(content):
-                carried[:] = accumulate(int(_travels_behind_signature(part)) for part in content)
-            path = f"$.content[{part_index + carried[part_index]}]"
-            if field.startswith(_CITATION) and type(content[part_index]) is Text:
-                return f"{path}.citations"
-        return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 
-    return json_path
+response_paths = paths_by_tables(_response_path)
 
 
 def leading_system(messages: tuple[Message, ...]) -> int:

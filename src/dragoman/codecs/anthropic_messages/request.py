@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MC
 from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
-from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
+from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.anthropic_messages.tools import (
     decode_output,
     decode_tool_choice,
@@ -37,7 +38,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import MESSAGES_TIERS, json_instruction, read_tier, tier_writer
+from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -79,7 +80,7 @@ SETTINGS = Settings(
         Setting("safety_identifier", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
         Setting("user", None),  # the same field as the safety identifier, unless both are given
         Setting("cache", "cache_control", BY_HAND, BY_HAND),
-        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), tier_writer(MESSAGES_TIERS)),
+        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), partial(fit_tier, MESSAGES_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
@@ -187,7 +188,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_settings(request, log)
+    settings = encode_reasoning(request, log)
     tools: WireValue = None
     if request.tools:
         tools, servers = encode_tools(request, encoder.mark, log)

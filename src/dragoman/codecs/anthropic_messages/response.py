@@ -87,7 +87,7 @@ def decode_finish(
     reason = _DECODE_FINISH.get(raw, "unknown")
     if reason == "stop":
         for part in parts:
-            if type(part) is ToolCall and _is_direct(part):
+            if type(part) is ToolCall and ("caller" not in own(part.metadata)):
                 reason = "tool_calls"
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
@@ -107,10 +107,6 @@ def _with_explanation(finish: Finish, raw: Raw) -> Finish:
     category = details.get("category")
     noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
     return replace(finish, explanation=words, metadata=noted)
-
-
-def _is_direct(call: ToolCall) -> bool:
-    return "caller" not in own(call.metadata)
 
 
 _RUNS_CALLS = frozenset({"stop", "tool_calls"})

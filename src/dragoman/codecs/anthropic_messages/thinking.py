@@ -39,7 +39,8 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
     return ReasoningSettings(mode, requested, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
 
 
-def encode_settings(request: Request, log: LossLog) -> Settings:
+def encode_reasoning(request: Request, log: LossLog) -> Settings:
+    """Return the settings of thinking, and of sampling and length, which depend on them."""
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or _is_unchanged(reasoning)):
         settings = Settings(request.max_output_tokens, request.temperature, request.top_p, request.top_k)

@@ -455,14 +455,11 @@ class MessageEncoder(PartEncoder):
         """Encode results and other blocks of one turn, in their original order."""
         order: list[bool] = parse_json(own(results.metadata)["~order"])
         answered = [self.with_point(part, [self.encode_result(part)]) for part in results.parts]  # type: ignore[arg-type]
-        encoded = [self._encode_alone(part, "user") for part in others.parts]
+        encoded = [self.encode_blocks((part,), "user") for part in others.parts]
         if sum(order) != len(answered) or len(order) != len(answered) + len(encoded):
             order = [True] * len(answered) + [False] * len(encoded)
         left, right = iter(answered), iter(encoded)
         return MessageWire("user", [block for is_result in order for block in next(left if is_result else right)])
-
-    def _encode_alone(self, part: AnyPart, role: str) -> list[WireValue]:
-        return self.encode_blocks((part,), role)
 
     def _may_join(self, message: Message, wires: list[WireValue]) -> bool:
         """Whether the message may join the results before it; if not, add an assistant turn between them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.bedrock_converse.caching import with_automatic_points
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
-from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_settings
+from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_reasoning
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
     called_tools,
@@ -43,9 +44,10 @@ from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
     LabelRules,
     fit_labels,
+    fit_tier,
+    fitted,
     json_instruction,
     read_tier,
-    tier_writer,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
@@ -68,10 +70,6 @@ _EMPTY_OBJECT = Raw(b"{}")
 _LABELS = LabelRules(re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{1,256}"), re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}"))
 
 
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
-
-
 SETTINGS = Settings(
     ConverseRequest,
     FAMILY,
@@ -90,8 +88,8 @@ SETTINGS = Settings(
         Setting("cache", None),  # written as points, see with_automatic_points
         # It selects one of two URLs.
         Setting("stream", None),
-        Setting("labels", "requestMetadata", write=_write_labels),
-        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), tier_writer(CONVERSE_TIERS)),
+        Setting("labels", "requestMetadata", write=fitted(partial(fit_labels, _LABELS), FAMILY)),
+        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), partial(fit_tier, CONVERSE_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
@@ -235,7 +233,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_settings(request, log)
+    settings = encode_reasoning(request, log)
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     system: WireValue = UNSET
     if leading or encoder.hoisted:

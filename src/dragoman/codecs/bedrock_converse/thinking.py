@@ -108,7 +108,8 @@ class ModelSettings:
         self.top_p = top_p
 
 
-def encode_settings(request: Request, log: LossLog) -> ModelSettings:
+def encode_reasoning(request: Request, log: LossLog) -> ModelSettings:
+    """Return the settings of reasoning, and of sampling and length, which depend on them."""
     settings = ModelSettings(request.max_output_tokens, request.temperature, request.top_p)
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):

@@ -42,11 +42,8 @@ _USAGE = {
     "reasoning": "tokens.reasoning_tokens",
     "image": "tokens.image_tokens",
 }
+_media_turns = partial(media_turns_before, family=FAMILY)  # one object: `Tables` remembers results by function
 _INSIDE = {"reasoning.budget_tokens": "$.thinking.token_budget"}
-
-
-_turns_before = partial(media_turns_before, family=FAMILY)
-"""One function for all lookups, which `Tables` needs to find what it has counted."""
 
 
 def _own(metadata: Metadata | None) -> frozenset[str]:
@@ -58,7 +55,7 @@ def _request_path(
 ) -> str:
     if message_index is None:
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-    turns = tables.of(request.messages, _turns_before)
+    turns = tables.of(request.messages, _media_turns)
     message = request.messages[message_index]
     path = f"$.messages[{message_index + turns[message_index]}]"
     return _message_path(message, tables, path, part_index, field)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -54,31 +55,11 @@ def _within(low: WireValue, high: WireValue, field: str, value: WireValue, reque
     return nearest
 
 
-def _write_temperature(value: WireValue, request: Request, log: LossLog) -> WireValue:
-    return _within(0, 1, "temperature", value, request, log)
-
-
-def _write_top_p(value: WireValue, request: Request, log: LossLog) -> WireValue:
-    return _within(LEAST_TOP_P, MOST_TOP_P, "top_p", value, request, log)
-
-
-def _write_top_k(value: int, request: Request, log: LossLog) -> WireValue:
-    return _within(0, MOST_TOP_K, "top_k", value, request, log)
-
-
 def _write_penalty(field: str, value: WireValue, request: Request, log: LossLog) -> WireValue:
     if value < 0 and request.origin != FAMILY:
         log.drop(request, field, f"{field} {value:g}", "this API takes penalties from 0 to 1")
         return None
     return _within(0, 1, field, value, request, log)
-
-
-def _write_presence(value: WireValue, request: Request, log: LossLog) -> WireValue:
-    return _write_penalty("presence_penalty", value, request, log)
-
-
-def _write_frequency(value: WireValue, request: Request, log: LossLog) -> WireValue:
-    return _write_penalty("frequency_penalty", value, request, log)
 
 
 def _write_maximum(value: int, request: Request, log: LossLog) -> WireValue:
@@ -104,13 +85,13 @@ SETTINGS = Settings(
         # encode_tool_choice reports if calls were to come one at a time.
         Setting("parallel_tool_calls", None),
         Setting("max_output_tokens", "max_tokens", write=_write_maximum),
-        Setting("temperature", write=_write_temperature),
-        Setting("top_p", "p", write=_write_top_p),
-        Setting("top_k", "k", write=_write_top_k),
+        Setting("temperature", write=partial(_within, 0, 1, "temperature")),
+        Setting("top_p", "p", write=partial(_within, LEAST_TOP_P, MOST_TOP_P, "top_p")),
+        Setting("top_k", "k", write=partial(_within, 0, MOST_TOP_K, "top_k")),
         Setting("stop", "stop_sequences", tuple, BY_HAND),
         Setting("seed", write=_write_seed),
-        Setting("presence_penalty", write=_write_presence),
-        Setting("frequency_penalty", write=_write_frequency),
+        Setting("presence_penalty", write=partial(_write_penalty, "presence_penalty")),
+        Setting("frequency_penalty", write=partial(_write_penalty, "frequency_penalty")),
         Setting("candidates", None),
         Setting("reasoning", "thinking", decode_reasoning, encode_reasoning),
         Setting("output", "response_format", BY_HAND, encode_output),

@@ -60,12 +60,8 @@ def write(request: Request, log: LossLog) -> Json:
     report_settings(request, log)
     for tool in request.tools:
         log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
-    body = parse_json(encode_request(_bare(request), log).content)
+    body = parse_json(encode_request(Request(None, request.messages, origin=request.origin), log).content)
     return body["messages"]
-
-
-def _bare(request: Request) -> Request:
-    return Request(None, request.messages, origin=request.origin)
 
 
 DATASET = Dataset(NAME, is_record, read, write, names_speakers=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -45,8 +46,10 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_tier,
+    fit_top_logprobs,
+    fitted,
     read_tier,
-    tier_writer,
 )
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
@@ -66,17 +69,6 @@ _NO_CONFIG = GenerationConfigBody()
 _NOTHING_SET = GenerationConfig()
 _NUMBER = "~number:"
 """Note: this number was written as a string, or with a fraction of zero."""
-
-
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, GOOGLE_LABELS, request, log)
-
-
-def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValue:
-    if request.logprobs or request.origin == FAMILY:
-        return number
-    log.drop(request, "top_logprobs", "top logprobs", "this API takes it only beside `responseLogprobs`")
-    return UNSET
 
 
 def _read_modalities(given: Any) -> tuple[str, ...] | None:
@@ -115,11 +107,13 @@ SETTINGS = Settings(
         Setting("stream", None),  # it is in the path
         Setting("user", None, lost="this API has no such field"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
-        Setting("labels", write=_write_labels),
-        Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), tier_writer(GEMINI_TIERS)),
+        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
+        Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("logprobs", f"{_CONFIG}.responseLogprobs"),
-        Setting("top_logprobs", f"{_CONFIG}.logprobs", write=_write_top_logprobs),
+        Setting(
+            "top_logprobs", f"{_CONFIG}.logprobs", write=fitted(partial(fit_top_logprobs, "responseLogprobs"), FAMILY)
+        ),
         Setting("modalities", f"{_CONFIG}.responseModalities", _read_modalities, _write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -39,8 +40,9 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_tier,
+    fitted,
     read_tier,
-    tier_writer,
 )
 from dragoman.codecs.system_text import split_system
 from dragoman.errors import EncodeError
@@ -64,10 +66,6 @@ _GOOGLES = (FAMILY, GOOGLE)
 _MODALITIES = ("text", "image", "audio", "video", "document")
 
 
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin in _GOOGLES else fit_labels(labels, GOOGLE_LABELS, request, log)
-
-
 def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
     return modalities if request.origin == FAMILY else fit_modalities(modalities, _MODALITIES, request, log) or UNSET
 
@@ -86,8 +84,8 @@ SETTINGS = Settings(
         Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinking_level"),
         Setting("output", None, BY_HAND, path="response_format"),
         Setting("stream"),
-        Setting("labels", write=_write_labels),
-        Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), tier_writer(GEMINI_TIERS)),
+        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
+        Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("modalities", "response_modalities", write=_write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),

@@ -6,30 +6,25 @@ from functools import lru_cache
 
 from dragoman.codecs.ollama_chat.request import SETTINGS
 from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
-from dragoman.losses import PathLookup
+from dragoman.losses import Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments"}
 _USAGE = {"input": "prompt_eval_count", "output": "eval_count"}
 
 
-def request_paths(request: Request) -> PathLookup:
-    """Return a lookup of the JSON paths of a request's nodes in the wire body."""
-    messages = request.messages
-    places: dict[int, list[int]] = {}
+def _request_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is None:
+        return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+    path = f"$.messages[{message_index}]"
+    if part_index is None:
+        return f"{path}.{field}" if field else path
+    return path + _part_path(request.messages[message_index], tables, part_index, field)
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        if message_index is None:
-            return _setting_path(field) if part_index is None else _tool_path(part_index, field)
-        path = f"$.messages[{message_index}]"
-        if part_index is None:
-            return f"{path}.{field}" if field else path
-        message = messages[message_index]
-        if message_index not in places:
-            places[message_index] = places_of_parts(message)
-        return path + part_path(message, part_index, field, places[message_index])
 
-    return json_path
+request_paths = paths_by_tables(_request_path)
 
 
 @lru_cache(maxsize=512)
@@ -48,21 +43,17 @@ def _tool_path(index: int, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
-def response_paths(completion: Completion) -> PathLookup:
-    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
-    places: dict[int, list[int]] = {}
+def _response_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is None:
+        return _answer_path(field)
+    if part_index is None:
+        return f"$.message.{field}" if field else "$.message"
+    return f"$.message{_part_path(completion.messages[message_index], tables, part_index, field)}"
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        if message_index is None:
-            return _answer_path(field)
-        if part_index is None:
-            return f"$.message.{field}" if field else "$.message"
-        message = completion.messages[message_index]
-        if message_index not in places:
-            places[message_index] = places_of_parts(message)
-        return f"$.message{part_path(message, part_index, field, places[message_index])}"
 
-    return json_path
+response_paths = paths_by_tables(_response_path)
 
 
 @lru_cache(maxsize=512)
@@ -77,7 +68,7 @@ def _answer_path(field: str) -> str:
     return f"$.{field}" if field else "$"
 
 
-def places_of_parts(message: Message) -> list[int]:
+def _places_of_parts(message: Message) -> list[int]:
     """For each part, return its index in the message's list for its kind: `tool_calls` or `images`."""
     places = []
     calls = media = 0
@@ -91,13 +82,13 @@ def places_of_parts(message: Message) -> list[int]:
     return places
 
 
-def part_path(message: Message, part_index: int, field: str, places: list[int]) -> str:
+def _part_path(message: Message, tables: Tables, part_index: int, field: str) -> str:
     """Return the path of a part within its message, where each kind has a separate field."""
     part = message.parts[part_index]
+    place = tables.of(message, _places_of_parts)[part_index]
     if isinstance(part, ToolCall):
-        place = f".tool_calls[{places[part_index]}]"
         inner = _OF_A_CALL.get(field, field)
-        return f"{place}.{inner}" if inner else place
+        return f".tool_calls[{place}].{inner}" if inner else f".tool_calls[{place}]"
     if isinstance(part, ToolResult):
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if field == "signature":
@@ -105,5 +96,5 @@ def part_path(message: Message, part_index: int, field: str, places: list[int]) 
     if isinstance(part, Reasoning):
         return ".thinking"
     if isinstance(part, Image | Audio):
-        return f".images[{places[part_index]}]"
+        return f".images[{place}]"
     return ".content"

@@ -160,7 +160,7 @@ def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log:
 
 def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
     """Join parts to one string if all are text: content is a string on this server."""
-    if not _all_text(parts):
+    if not parts or any(type(part) is not Text for part in parts):
         return parts
     texts = [part for part in parts if isinstance(part, Text)]
     for part in texts:
@@ -171,10 +171,6 @@ def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
         if part.signature is not None:
             log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     return "".join(part.text for part in texts)
-
-
-def _all_text(parts: _Parts) -> bool:
-    return bool(parts) and all(type(part) is Text for part in parts)
 
 
 def _part(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -31,6 +32,8 @@ from dragoman.codecs.shared_settings import (
     fit_identifier,
     fit_labels,
     fit_tier,
+    fit_top_logprobs,
+    fitted,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Metadata, Request
@@ -50,18 +53,6 @@ def _read_stop(stop: str | list[str]) -> tuple[str, ...]:
     return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, OPENAI_LABELS, request, log)
-
-
-def _write_identifier(identifier: str, request: Request, log: LossLog) -> str:
-    return identifier if request.origin == FAMILY else fit_identifier(identifier, request, log)
-
-
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return tier if request.origin == FAMILY else fit_tier(tier, CHAT_TIERS, request, log)
-
-
 _OF_CACHE_OPTIONS = {"mode": None, "ttl": "30m"}
 
 
@@ -76,13 +67,6 @@ def _write_cache_options(options: dict[str, Any], request: Request, log: LossLog
         else:
             log.drop(request, f"prompt_cache_options.{key}", f"cache option {key}", "this API does not take it")
     return kept or UNSET
-
-
-def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValue:
-    if request.logprobs or request.origin == FAMILY:
-        return number
-    log.drop(request, "top_logprobs", "top logprobs", "this API takes it only beside `logprobs`")
-    return UNSET
 
 
 SETTINGS = Settings(
@@ -105,16 +89,16 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity"),
-        Setting("labels", "metadata", write=_write_labels),
-        Setting("safety_identifier", write=_write_identifier),
-        Setting("service_tier", write=_write_tier),
+        Setting("labels", "metadata", write=fitted(partial(fit_labels, OPENAI_LABELS), FAMILY)),
+        Setting("safety_identifier", write=fitted(fit_identifier, FAMILY)),
+        Setting("service_tier", write=fitted(partial(fit_tier, CHAT_TIERS), FAMILY)),
         Setting("store"),
         Setting("prompt_cache_key"),
         Setting("prompt_cache_retention"),
         Setting("prompt_cache_options", write=_write_cache_options),
         Setting("moderation"),
         Setting("logprobs"),
-        Setting("top_logprobs", write=_write_top_logprobs),
+        Setting("top_logprobs", write=fitted(partial(fit_top_logprobs, "logprobs"), FAMILY)),
         Setting("modalities"),
         Setting("obfuscation", "stream_options.include_obfuscation"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),

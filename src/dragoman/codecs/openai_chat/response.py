@@ -272,8 +272,11 @@ def decode_response(body: bytes) -> Completion:
     messages = []
     finishes = []
     logprobs = []
+    has_roles = _ROLE in body
     for position, choice in enumerate(wire.choices):
         message = _decode_choice(choice, position, f"{wire.id or ''} {position}" if position else wire.id or "")
+        if not has_roles:
+            message = _without_role(message)
         finish = decode_finish(choice.finish_reason, message)
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
@@ -292,6 +295,16 @@ def decode_response(body: bytes) -> Completion:
         {FAMILY: extra},
         tuple(logprobs),
     )
+
+
+_NO_ROLE = "~no_role"
+"""Note of a message without a role, as Snowflake answers."""
+_ROLE, _ASSISTANT = b'"role"', b'{"role":"assistant"'
+
+
+def _without_role(message: Message) -> Message:
+    own = (message.metadata or {}).get(FAMILY, {})
+    return structs.replace(message, metadata={FAMILY: {**own, _NO_ROLE: ABSENT}})
 
 
 def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
@@ -392,6 +405,9 @@ def _encode_choice(
     logprobs = notes.pop("logprobs", notes.pop(MODELLED + "logprobs", logprobs))
     place: WireValue = notes.get("~index", position)
     body = encoder.encode_assistant(structs.replace(message, metadata={FAMILY: notes}))
+    if _NO_ROLE in notes:
+        written = bytes(body) if isinstance(body, Raw) else encode_json(body)
+        body = Raw(b"{" + written.removeprefix(_ASSISTANT).removeprefix(b","))
     choice = ChoiceWire(
         UNSET if "~message" in notes else body,
         UNSET if place is ABSENT or (isinstance(place, Raw) and bytes(place) == bytes(ABSENT)) else place,

@@ -55,7 +55,6 @@ from dragoman.ir import (
     StreamFailed,
     StreamStart,
     Text,
-    TokenLogprob,
     ToolCall,
     UsageUpdate,
 )
@@ -271,7 +270,7 @@ class PayloadDecoder(EventDecoder):
         return True
 
     def _likely(self, logprobs: Any, candidate: int) -> None:
-        tokens = _tokens_in(logprobs)
+        tokens = convert_tokens(logprobs.get("content")) if isinstance(logprobs, dict) else ()
         if tokens:
             self._book.events.append(LogprobsDelta(tokens, candidate))
         if isinstance(logprobs, dict) and logprobs.get("refusal"):
@@ -567,10 +566,6 @@ def _fragment_text(fragment: CallFragment) -> str:
         if arguments is not None:
             return encode_json(arguments).decode()
     return (fragment.custom.input or "") if fragment.custom is not None else ""
-
-
-def _tokens_in(value: Any) -> tuple[TokenLogprob, ...]:
-    return convert_tokens(value.get("content")) if isinstance(value, dict) else ()
 
 
 def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:

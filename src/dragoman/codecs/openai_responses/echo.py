@@ -84,12 +84,8 @@ def _text(raw: Raw) -> Any:
     form = text.get("format")
     if form is not None and bytes(form)[:1] == b"{":
         fields = _object(form)
-        text["format"] = {**_SCHEMA, **fields} if _is_schema(fields) else form
+        text["format"] = {**_SCHEMA, **fields} if bytes(fields.get("type", b"")) == b'"json_schema"' else form
     return {"format": {"type": "text"}, "verbosity": "medium", **text}
-
-
-def _is_schema(form: Mapping[str, Raw]) -> bool:
-    return bytes(form.get("type", b"")) == b'"json_schema"'
 
 
 _SCHEMA = {"description": None, "strict": False}

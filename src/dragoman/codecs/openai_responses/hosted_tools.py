@@ -80,7 +80,12 @@ class HostedTools(SharedTools):
                 options = given(vector_store_ids=tool.stores, max_num_results=tool.max_results)
                 return {"type": "file_search"} | options
             case "mcp":
-                return _write_server(tool)
+                return {"type": "mcp", "server_label": tool.name, "server_url": tool.server_url} | given(
+                    authorization=tool.authorization,
+                    headers=headers_held(tool),
+                    allowed_tools=tool.allowed_tools,
+                    require_approval=tool.approval or "never",
+                )
             case "image_generation" | "tool_search" | "shell":
                 return {"type": tool.kind} | (
                     {"environment": {"type": "container_auto"}} if tool.kind == "shell" else {}
@@ -241,15 +246,6 @@ def _read_server(definition: Mapping[str, Any]) -> Fields:
         "approval": "never" if approval == "never" else "always",
         **beyond(FAMILY, definition, *known),
     }
-
-
-def _write_server(tool: ProviderTool) -> Fields:
-    return {"type": "mcp", "server_label": tool.name, "server_url": tool.server_url} | given(
-        authorization=tool.authorization,
-        headers=headers_held(tool),
-        allowed_tools=tool.allowed_tools,
-        require_approval=tool.approval or "never",
-    )
 
 
 def _read_plain(definition: Mapping[str, Any]) -> Fields:

@@ -29,7 +29,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import ADDED
 from dragoman.ir.values import parse_json
-from dragoman.losses import PathLookup
+from dragoman.losses import Tables, paths_by_tables
 
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
@@ -42,64 +42,42 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 _OF_REASONING = {"mode": "effort", "budget_tokens": "effort", "visible": "summary"}
 
 
-def request_paths(request: Request) -> PathLookup:
-    """Return a lookup of the JSON paths of a request's nodes in the wire body."""
+def _request_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is None:
+        return _setting_path(field) if part_index is None else _tool_path(request, part_index, field)
     messages = request.messages
-    places = _Places(messages)
-    is_text = "~input" in own(request.metadata)
+    message = messages[message_index]
+    if message_index == 0 and message.metadata == INSTRUCTIONS:
+        return "$.instructions"
+    if "~input" in own(request.metadata):
+        return "$.input"
+    start, within = tables.of(messages, _places)[message_index]
+    if part_index is None:
+        path = f"$.input[{start}]"
+        return f"{path}.{field}" if field else path
+    if message.role == "assistant":
+        item, place = within[part_index]
+        return _part_path(f"$.input[{start + item}]", message.parts[part_index], place, field)
+    return _content_path(f"$.input[{start}]", message, part_index, field)
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        if message_index is None:
-            return _setting_path(field) if part_index is None else _tool_path(request, part_index, field)
-        message = messages[message_index]
-        if message_index == 0 and message.metadata == INSTRUCTIONS:
-            return "$.instructions"
-        if is_text:
-            return "$.input"
-        start = places.start(message_index)
-        if part_index is None:
-            path = f"$.input[{start}]"
-            return f"{path}.{field}" if field else path
+
+request_paths = paths_by_tables(_request_path)
+
+
+def _places(messages: tuple[Message, ...]) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Return the index of each message's first item, and the item and position of each part of a model's turn."""
+    places: list[tuple[int, list[tuple[int, int]]]] = []
+    start = 0
+    for index, message in enumerate(messages):
         if message.role == "assistant":
-            item, place = places.within(message_index)[part_index]
-            return part_path(f"$.input[{start + item}]", message.parts[part_index], place, field)
-        return _content_path(f"$.input[{start}]", message, part_index, field)
-
-    return json_path
-
-
-class _Places:
-    """The index of each message's first item, computed at the first lookup."""
-
-    _messages: tuple[Message, ...]
-    _starts: list[int]
-    _within: dict[int, list[tuple[int, int]]]
-
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self._messages = messages
-        self._starts = []
-        self._within = {}
-
-    def start(self, index: int) -> int:
-        if not self._starts:
-            self._walk()
-        return self._starts[index]
-
-    def within(self, index: int) -> list[tuple[int, int]]:
-        """Return, for each part of an assistant message, its item and its position there."""
-        if not self._starts:
-            self._walk()
-        return self._within[index]
-
-    def _walk(self) -> None:
-        start = 0
-        for index, message in enumerate(self._messages):
-            self._starts.append(start)
-            if message.role == "assistant":
-                self._within[index], count = item_places(message)
-                start += count
-            elif index or message.metadata != INSTRUCTIONS:
-                start += 1
+            within, count = item_places(message)
+        else:
+            within, count = [], int(index > 0 or message.metadata != INSTRUCTIONS)
+        places.append((start, within))
+        start += count
+    return places
 
 
 def _content_path(path: str, message: Message, part_index: int, field: str) -> str:
@@ -114,7 +92,7 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
     return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
 
 
-def part_path(path: str, part: AnyPart, place: int, field: str) -> str:
+def _part_path(path: str, part: AnyPart, place: int, field: str) -> str:
     """Return the path of a part of the model's turn, within its item."""
     inner = _OF_A_PART.get(type(part), {}).get(field, field)
     if isinstance(part, Text | Refusal):
@@ -162,25 +140,19 @@ _USAGE = {
 }
 
 
-def response_paths(completion: Completion) -> PathLookup:
-    """Return a lookup of the JSON paths of a completion's nodes in the wire body."""
-    messages = completion.messages
-    places: dict[int, list[tuple[int, int]]] = {}
+def _response_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is None:
+        return _logprobs_path(completion) if field == "logprobs" else _answer_path(completion, field)
+    if part_index is None:
+        return f"$.output.{field}" if field else "$.output"
+    message = completion.messages[message_index]
+    item, place = tables.of(message, item_places)[0][part_index]
+    return _part_path(f"$.output[{item}]", message.parts[part_index], place, field)
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        if message_index is None:
-            if field == "logprobs":
-                return _logprobs_path(completion)
-            return _answer_path(completion, field)
-        if part_index is None:
-            return f"$.output.{field}" if field else "$.output"
-        within = places.get(message_index)
-        if within is None:
-            within = places[message_index] = item_places(messages[message_index])[0]
-        item, place = within[part_index]
-        return part_path(f"$.output[{item}]", messages[message_index].parts[part_index], place, field)
 
-    return json_path
+response_paths = paths_by_tables(_response_path)
 
 
 def _logprobs_path(completion: Completion) -> str:
@@ -188,7 +160,7 @@ def _logprobs_path(completion: Completion) -> str:
     for message in completion.messages:
         for part, (item, place) in zip(message.parts, item_places(message)[0], strict=True):
             if type(part) is Text and LOGPROBS in own(part.metadata):
-                return part_path(f"$.output[{item}]", part, place, "logprobs")
+                return _part_path(f"$.output[{item}]", part, place, "logprobs")
     return "$.output"
 
 

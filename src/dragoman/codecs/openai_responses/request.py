@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -48,6 +48,7 @@ from dragoman.codecs.shared_settings import (
     fit_identifier,
     fit_labels,
     fit_tier,
+    fitted,
     says_json,
 )
 from dragoman.errors import EncodeError
@@ -82,18 +83,6 @@ def _write_maximum(maximum: int, request: Request, log: LossLog) -> int:
     return LEAST_OUTPUT_TOKENS
 
 
-def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
-    return labels if request.origin == FAMILY else fit_labels(labels, OPENAI_LABELS, request, log)
-
-
-def _write_identifier(identifier: str, request: Request, log: LossLog) -> str:
-    return identifier if request.origin == FAMILY else fit_identifier(identifier, request, log)
-
-
-def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
-    return tier if request.origin == FAMILY else fit_tier(tier, RESPONSES_TIERS, request, log)
-
-
 SETTINGS = Settings(
     ResponsesRequest,
     FAMILY,
@@ -109,9 +98,9 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity", "text.verbosity"),
-        Setting("labels", "metadata", write=_write_labels),
-        Setting("safety_identifier", write=_write_identifier),
-        Setting("service_tier", write=_write_tier),
+        Setting("labels", "metadata", write=fitted(partial(fit_labels, OPENAI_LABELS), FAMILY)),
+        Setting("safety_identifier", write=fitted(fit_identifier, FAMILY)),
+        Setting("service_tier", write=fitted(partial(fit_tier, RESPONSES_TIERS), FAMILY)),
         Setting("store", read=BY_HAND, write=BY_HAND),
         Setting("prompt_cache_key"),
         Setting("prompt_cache_retention"),
@@ -295,7 +284,7 @@ def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
 
 def _without_sampling(request: Request, log: LossLog) -> Request:
     """Return the request without settings that a model refuses while it reasons."""
-    if not _reasons(request.model) or _is_switched_off(request):
+    if not _reasons(request.model) or (is_off(request.reasoning) and "none" in efforts_of(request.model or "")):
         return request
     refused = [name for name in SAMPLING if getattr(request, name) is not None]
     for name in refused:
@@ -303,10 +292,6 @@ def _without_sampling(request: Request, log: LossLog) -> Request:
     changed = structs.replace(request, **dict.fromkeys(refused))
     log.replaced(changed, request)
     return changed
-
-
-def _is_switched_off(request: Request) -> bool:
-    return is_off(request.reasoning) and "none" in efforts_of(request.model or "")
 
 
 def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:
