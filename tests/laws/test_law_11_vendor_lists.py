@@ -74,6 +74,17 @@ REQUESTS: Rows = {
                 f"d{i}": {"type": "object", "properties": {
                     "a": {"$ref": f"#/$defs/d{(i + 1) % n}"}, "b": {"$ref": f"#/$defs/d{(i + 7) % n}"}}}
                 for i in range(n)}})]},
+        "schemas of one place": lambda n: {"tools": [function(0, parameters={"type": "object", "allOf": [
+            {"properties": {f"p{i}": {"type": "string"}}, "required": [f"p{i}"]} for i in range(n)]})]},
+        "schemas of one property": lambda n: {"tools": [function(0, parameters={"type": "object", "allOf": [
+            {"properties": {"p": {"const": i}}} for i in range(n)]})]},
+        "options in two lists": lambda n: {"tools": [function(0, parameters={"type": "object", "allOf": [
+            {"properties": {"p": {"enum": [f"v{i}" for i in range(n)]}}},
+            {"properties": {"p": {"enum": [f"v{n - i}" for i in range(n)]}}}]})]},
+        "alternatives of the root": lambda n: {"tools": [function(0, parameters={"type": "object", "anyOf": [
+            {"type": "object", "properties": {"p": {"const": i}}, "required": ["p"]} for i in range(n)]})]},
+        "places of an array": lambda n: {"tools": [function(0, parameters={"type": "object", "properties": {
+            "p": {"type": "array", "prefixItems": [{"const": i} for i in range(n)]}}})]},
         "patterns": lambda n: {"tools": [function(0, parameters={
             "type": "object",
             "properties": {f"p{i}": {"type": "string", "pattern": "^(a+)+$", "format": "uri"} for i in range(n)}})]},
