@@ -676,6 +676,17 @@ def responses(*items: Json, **more: Any) -> Json:
 
 
 RESPONSES: dict[str, Json] = {
+    "a server nearby": responses(
+        user("x"),
+        tools=[
+            {
+                "type": "mcp",
+                "server_label": "local",
+                "server_url": f"http://localhost:8000/{mark()}",
+                "require_approval": "never",
+            }
+        ],
+    ),
     "provider tools": responses(
         user("x"),
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": mark()}},
