@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
-from dragoman.schema.source import json_type, step_into, type_names
+from dragoman.schema.source import identity_of, json_type, step_into, type_names
 from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
@@ -96,11 +97,12 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
         tail = {} if following is None else {"items": following}
         return walk.source.derive({**rest, "prefixItems": positions, **tail}, node)
     walk.note(node, keyword, "rewritten", "each item may match the schema of any position")
-    different: list[Json] = []
+    different: dict[Hashable, Json] = {}
     for schema in (*positions, following):
-        if isinstance(schema, dict) and schema not in different:
-            different.append(schema)
-    return walk.source.derive({**rest, "items": walk.source.any_of(different) if different else {}}, node)
+        if isinstance(schema, dict):
+            different.setdefault(identity_of(schema), schema)
+    items = walk.source.any_of([*different.values()]) if different else {}
+    return walk.source.derive({**rest, "items": items}, node)
 
 
 def one_type(walk: Walk, node: Node) -> Node:
