@@ -26,7 +26,10 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 INTRODUCTION = """\
 # How faithful every crossing is
 
-Written by `make fidelity`; do not edit. `dragoman fidelity` prints the same for one pair or one feature, with reasons.
+<!-- Written by `make fidelity`; do not edit. -->
+
+What arrives when a feature of one format is converted to another: one row per feature, one column per pair. `dragoman
+fidelity` prints the same for one pair or one feature, with reasons.
 
 ![Heat map: features by pairs of formats](fidelity.svg)
 

@@ -47,7 +47,7 @@ _NODES = {"Request": "request", "Completion": "answer", "Usage": "usage", "Finis
 INTRODUCTION = """\
 # What is still opaque
 
-Written by `python scripts/opaque_fields.py`; do not edit.
+<!-- Written by `python scripts/opaque_fields.py`; do not edit. -->
 
 A wire key that the intermediate format has no field for stays in `metadata`, a block that it has no part for is an
 `Opaque`. Both return to their own family unchanged; every other family loses them, and the loss is reported. These

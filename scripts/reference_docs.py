@@ -39,7 +39,7 @@ _SECTIONS: tuple[tuple[str, type[msgspec.Struct]], ...] = (
 _CONFIGURATION = """\
 # Configuration
 
-Written by `python scripts/reference_docs.py` from `src/dragoman/gateway/config.py`; do not edit.
+<!-- Written by `python scripts/reference_docs.py` from `src/dragoman/gateway/config.py`; do not edit. -->
 
 One TOML file for `dragoman serve`, `ask`, `run`, `chat`, `keys` and `usage`: the one that `--config` or
 `$DRAGOMAN_CONFIG` names, else `dragoman.toml` of the current folder, else `~/.config/dragoman/dragoman.toml`. `ask`,
@@ -52,7 +52,9 @@ with line and column. `SIGHUP` reads the file again. An example with comments: [
 _COMMANDS = """\
 # Commands
 
-Written by `python scripts/reference_docs.py` from the command line's own help; do not edit.
+<!-- Written by `python scripts/reference_docs.py` from the command line's own help; do not edit. -->
+
+Every command with its options, as `dragoman COMMAND --help` prints them.
 """
 
 

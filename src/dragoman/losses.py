@@ -129,6 +129,20 @@ class LossLog:
             self.tools, self.tools_at = losses, len(self.entries)
             self.entries += losses.entries
 
+    def dropped_content(self) -> str:
+        """Return what of the messages was dropped and why, for the reason of a refusal; empty if nothing was."""
+        kept = (Request, *_TOOLS)
+        dropped = [
+            (what, why)
+            for node, _, what, severity, why in self.entries
+            if severity == "dropped" and type(node) not in kept
+        ]
+        if not dropped:
+            return ""
+        what, why = dropped[0]
+        more = f", and {len(dropped) - 1} more" if len(dropped) > 1 else ""
+        return f": dropped {what} ({why}){more}"
+
     def replaced(self, new: Value, old: Value) -> None:
         if self.origins is None:
             self.origins = {}

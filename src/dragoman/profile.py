@@ -24,6 +24,8 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """Whether allowed and blocked domains may not be given together; the allowed ones are sent."""
     most_results: int | None = None
     """The largest accepted `max_results`."""
+    https_only: bool = False
+    """Whether the address of an MCP server must begin with https://."""
 
 
 REASONING_OWED_MODELS = re.compile(r"deepseek", re.IGNORECASE)

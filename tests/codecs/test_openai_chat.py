@@ -16,6 +16,7 @@ from dragoman.errors import DecodeError
 from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.trees import difference, without_notes
+from tests.support.ugly import chat_answer, chat_call
 
 NAME = "openai-chat"
 PIXEL = "iVBORw0KGgo="
@@ -836,3 +837,9 @@ def test_losses_of_a_document_by_address_lead_to_its_keys() -> None:
     assert [loss.path for loss in crossed.losses if "document_" in loss.path] == [
         "$.messages[0].content[0].document_name"
     ]
+
+
+def test_a_call_in_both_spellings_runs_once() -> None:
+    both = {"tool_calls": [chat_call("1")], "function_call": {"name": "f", "arguments": "{}"}}
+    answer = dragoman.decode_response(chat_answer({"content": None, **both}, "tool_calls"), "openai-chat")
+    assert [(call.id, call.name) for call in answer.tool_calls] == [("1", "f")]

@@ -8,13 +8,12 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 import dragoman
 from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
 from dragoman.ir.traits import traits_of
 from dragoman.passes.survey import survey
+from tests.support.cases import each
 from tests.support.edits import Edit, edits
 from tests.support.promises import promise
 from tests.support.small_bodies import small_bodies
@@ -90,13 +89,13 @@ def _check(kind: str, name: str, body: Any) -> None:
 
 
 @promise("law:1-identity", "core:traits")
-@pytest.mark.parametrize(("name", "body"), small_bodies("request"))
+@each(("name", "body"), small_bodies("request"))
 def test_an_edited_request_is_refused_or_the_same_again(name: str, body: Any) -> None:
     _check("request", name, body)
 
 
 @promise("law:1-identity")
-@pytest.mark.parametrize(("name", "body"), small_bodies("response"))
+@each(("name", "body"), small_bodies("response"))
 def test_an_edited_answer_is_refused_or_the_same_again(name: str, body: Any) -> None:
     _check("response", name, body)
 

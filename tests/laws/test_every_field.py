@@ -20,6 +20,7 @@ from dragoman.ir.values import Value
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder
 from tests.laws.known_field_failures import KNOWN
+from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, MARK, example_fields, kinds, marks, resolved
 from tests.support.promises import promise
@@ -436,10 +437,12 @@ def _paths(path: str, field: str) -> Iterator[str]:
         yield f"{path.removesuffix('[0]')}.{MARK}_key"
 
 
-CASES = [(world, kind, target) for world, (_, _, of) in WORLDS.items() for kind in of for target in FORMATS]
-
-
-@pytest.mark.parametrize(("world", "kind", "target"), CASES, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("target", FORMATS)
+@each(
+    ("world", "kind"),
+    [(world, kind) for world, (_, _, of) in WORLDS.items() for kind in of],
+    ids=lambda value: getattr(value, "__name__", value),
+)
 def test_every_field_set_alone_arrives_or_is_a_true_loss(world: str, kind: type[Value], target: str) -> None:
     found = dict(faults(world, kind, target))
     known = {row.field for row in KNOWN if (row.world, row.kind) == (world, kind.__name__) and target in row.targets}

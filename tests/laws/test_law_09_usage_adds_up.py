@@ -38,6 +38,17 @@ def test_counts_arrive(target: str, usage: ir.Usage) -> None:
     assert found.uncached_input >= 0
 
 
+@each("target", FORMATS)
+def test_more_cached_tokens_than_input_do_not_make_the_input_longer(target: str) -> None:
+    """As xAI counts: the tokens of earlier turns are cached, and only the last one is the prompt."""
+    usage = ir.Usage(24, 2, cached=161, total=26)
+    encoded = dragoman.encode_response(structs.replace(ANSWER, usage=usage), target)
+    found = dragoman.decode_response(encoded.json(), target).usage
+    assert found is not None
+    assert (found.input, found.output) == (24, 2)
+    assert is_reported(encoded.losses, "cached") or found.cached == usage.cached
+
+
 @given(usage=strategies.USAGES)
 @each(("source", "target"), PAIRS)
 def test_counts_cross_and_return(source: str, target: str, usage: ir.Usage) -> None:

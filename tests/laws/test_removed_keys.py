@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from tests.support.cases import each
 from tests.support.edits import Edit, edits
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
@@ -346,13 +347,13 @@ def _check(kind: str, name: str, body: Any) -> None:
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(("name", "body"), small_bodies("request"))
+@each(("name", "body"), small_bodies("request"))
 def test_a_key_removed_from_a_request_is_missed(name: str, body: Any) -> None:
     _check("request", name, body)
 
 
 @promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize(("name", "body"), small_bodies("response"))
+@each(("name", "body"), small_bodies("response"))
 def test_a_key_removed_from_an_answer_is_missed(name: str, body: Any) -> None:
     _check("response", name, body)
 

@@ -12,6 +12,7 @@ from dragoman.codecs.accumulate import Accumulator
 from dragoman.drivers.scripted import events_of
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.loss import Loss
+from tests.support.cases import each
 from tests.support.endings import failure_of, reads_as_success, succeeded, unfair
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
@@ -55,7 +56,7 @@ def missed(body: Any, arrived: str, losses: tuple[Loss, ...]) -> list[str]:
 
 
 @promise("law:1-identity", "law:2-nothing-vanishes", "law:3-legality", "law:10-bad-input-good-words")
-@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_REQUESTS))
+@each(("source", "name", "body"), rows(UGLY_REQUESTS))
 def test_an_ugly_request_crosses_or_is_refused_with_its_place(source: str, name: str, body: dict[str, Any]) -> None:
     for target in FORMATS:
         model = None if target == source else MODELS[target]
@@ -74,7 +75,7 @@ def test_an_ugly_request_crosses_or_is_refused_with_its_place(source: str, name:
 
 
 @promise("law:1-identity", "law:2-nothing-vanishes", "law:3-legality", "law:10-bad-input-good-words")
-@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_ANSWERS))
+@each(("source", "name", "body"), rows(UGLY_ANSWERS))
 def test_an_ugly_answer_reaches_every_client(source: str, name: str, body: dict[str, Any]) -> None:
     answer = dragoman.decode_response(json.dumps(body), source)
     for target in FORMATS:
@@ -88,7 +89,7 @@ def test_an_ugly_answer_reaches_every_client(source: str, name: str, body: dict[
 
 
 @promise("law:2-nothing-vanishes", "law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_ANSWERS))
+@each(("source", "name", "body"), rows(UGLY_ANSWERS))
 def test_an_ugly_answer_streams_to_every_client(source: str, name: str, body: dict[str, Any]) -> None:
     answer = dragoman.decode_response(json.dumps(body), source)
     for target in FORMATS:
@@ -108,7 +109,7 @@ def test_an_ugly_answer_streams_to_every_client(source: str, name: str, body: di
         assert lossy or [call.name for call in completion.tool_calls if not call.incomplete] == names, (name, target)
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {},
@@ -120,7 +121,7 @@ def test_an_ugly_answer_streams_to_every_client(source: str, name: str, body: di
         {"type": "object", "properties": {"a": True, "b": {"anyOf": [True, {"type": "string"}]}}},
     ],
 )
-@pytest.mark.parametrize("target", FORMATS)
+@each("target", FORMATS)
 def test_any_schema_of_an_object_is_taken(target: str, schema: dict[str, Any]) -> None:
     """Servers of tools leave out what goes without saying, and APIs refuse the request for it."""
     tool = dragoman.ir.ToolDefinition("f", "does it", schema)

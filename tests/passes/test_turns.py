@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+import dragoman
 from dragoman import ir
 from dragoman.errors import EncodeError
 from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes import turns
 from dragoman.passes.pairing import pair_results
 from dragoman.profile import Profile
+from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
 pytestmark = promise("law:3-legality")
@@ -85,6 +87,16 @@ def test_adjacent_model_turns_become_one() -> None:
 def test_a_request_without_messages_is_refused() -> None:
     with pytest.raises(EncodeError, match="no message has content"):
         turns.ensure_turns(request_of(), profile(), LossLog())
+
+
+def test_a_request_of_which_no_message_is_left_says_why() -> None:
+    """As clients send it that continue a stored conversation with the result of a call."""
+    result = {"type": "function_call_output", "call_id": "c", "output": "x"}
+    body = {"model": "m", "input": [result, result], "previous_response_id": "resp_1"}
+    for target in FORMATS:
+        if target != "openai-responses":
+            with pytest.raises(EncodeError, match=r"no message has content: dropped result for .*, and 1 more"):
+                dragoman.translate_request(body, source="openai-responses", target=target)
 
 
 @pytest.mark.parametrize(("blank_text", "opening"), [(True, ""), (False, turns.CONTINUE)])

@@ -19,6 +19,7 @@ from tests.sim import (
 )
 from tests.sim.rule_cases import Case
 from tests.sim.wire import DOORS, send
+from tests.support.cases import each
 
 TABLES: dict[str, list[Case]] = {
     "openai-chat": test_rules_openai_chat.BAD,
@@ -90,7 +91,7 @@ def cases() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("api", "case"), cases())
+@each(("api", "case"), cases())
 def test_what_breaks_a_rule_is_refused_in_the_words_of_the_api(simulator: Simulator, api: str, case: Case) -> None:
     path, headers = address(api, case.beside)
     answer = send(simulator, path, case.body, headers)

@@ -676,6 +676,17 @@ def responses(*items: Json, **more: Any) -> Json:
 
 
 RESPONSES: dict[str, Json] = {
+    "a server nearby": responses(
+        user("x"),
+        tools=[
+            {
+                "type": "mcp",
+                "server_label": "local",
+                "server_url": f"http://localhost:8000/{mark()}",
+                "require_approval": "never",
+            }
+        ],
+    ),
     "provider tools": responses(
         user("x"),
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": mark()}},
@@ -993,6 +1004,36 @@ def chat_answer(message: Json, finish: str | None = "stop", **more: Any) -> Json
 
 
 CHAT_ANSWERS: dict[str, Json] = {
+    "a call in both spellings": chat_answer(
+        {"content": None, "tool_calls": [chat_call("1")], "function_call": {"name": "f", "arguments": "{}"}},
+        "tool_calls",
+    ),
+    "two calls, one in the old spelling": chat_answer(
+        {
+            "content": None,
+            "tool_calls": [chat_call("1")],
+            "function_call": {"name": "g", "arguments": f'{{"a":"{mark()}"}}'},
+        },
+        "tool_calls",
+    ),
+    "thoughts that refer to something": chat_answer(
+        {
+            "content": [
+                {"type": "text", "text": mark()},
+                {
+                    "type": "thinking",
+                    "thinking": [
+                        {"type": "text", "text": mark()},
+                        {"type": "tool_reference", "tool": "web_search", "title": mark(), "url": "https://example.org"},
+                        {"type": "reference", "reference_ids": [1, mark()]},
+                    ],
+                    "closed": True,
+                    "signature": mark(),
+                },
+                {"type": "text", "text": mark()},
+            ]
+        }
+    ),
     "no role, and a key that nobody knows": {
         "choices": [{"message": {"content": mark(), "content_list": [{"type": "text", "text": "x"}]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},

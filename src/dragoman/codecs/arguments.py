@@ -56,7 +56,10 @@ def arguments_as_object(call: ToolCall) -> Raw:
 def report_unparsed(call: ToolCall, log: LossLog) -> None:
     """Report arguments that are not a JSON object: object formats get them in a wrapper, which the model sees."""
     log.degrade(
-        call, "arguments", "arguments that are not JSON", f"wrapped as {UNPARSED_KEY}: this API requires an object"
+        call,
+        "arguments",
+        "arguments that are not a JSON object",
+        f"wrapped as {UNPARSED_KEY}: this API requires an object",
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -353,3 +353,30 @@ def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, l
         if why is not None:
             log.drop(request, name, name, why)
             setattr(settings, name, None)
+
+
+# ── cache marks ───────────────────────────────────────────────────────────────────────────────────────────────
+
+CACHE_LIFETIMES = frozenset({"5m", "1h"})
+
+
+def fit_marks(marked: list[Any], most: int, short: WireValue, log: LossLog, *, used: int = 0) -> dict[int, WireValue]:
+    """Return what replaces marks that cannot be sent as they are, by the id of their node.
+
+    Each mark covers everything before it, so the last ones are worth most. A mark of an hour may not follow one of five
+    minutes (`short`). `used`: how many of the `most` marks the request has elsewhere.
+    """
+    plan: dict[int, WireValue] = {}
+    first = max(len(marked) - (most - used), 0)
+    for node in marked[:first]:
+        plan[id(node)] = UNSET
+        log.drop(node, "cache", "cache mark", f"this API takes {most} in one request")
+    short_seen = False
+    for node in marked[first:]:
+        ttl = node.cache.ttl
+        if ttl not in {None, *CACHE_LIFETIMES} or (ttl == "1h" and short_seen):
+            plan[id(node)] = short
+            why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
+            log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
+        short_seen = short_seen or ttl != "1h"
+    return plan

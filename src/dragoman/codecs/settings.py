@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
-from dragoman.codecs.generated_code import compiled
+from dragoman.codecs.loose_structs import compiled
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request

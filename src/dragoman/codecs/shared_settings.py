@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from dragoman.ir import Message, Request, StructuredOutput, Usage
+from dragoman.ir import Message, Request, StructuredOutput, ToolDefinition, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.requests import schema_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
+from dragoman.schema import OPENAI_STRICT, violations
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -192,6 +193,22 @@ def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutpu
         return None, output
     untitled = {key: value for key, value in schema.items() if key != "title"}
     return title, structs.replace(output, schema=untitled)
+
+
+def required_name(output: StructuredOutput, request: Request, log: LossLog) -> tuple[str, StructuredOutput]:
+    """Return a name for the schema of an answer, which OpenAI requires, and the output without what became the name."""
+    name, output = name_of_title(output)
+    if name is None:
+        log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
+    return name or "response", output
+
+
+def is_strict(schema: Any, node: ToolDefinition | Request, field: str, log: LossLog) -> bool:
+    """Return `strict` for OpenAI, off if it would refuse the schema as strict: the schema is never changed to fit."""
+    broken = violations(schema, OPENAI_STRICT)
+    if broken:
+        log.degrade(node, field, "strict", f"this API refuses the schema as strict: {broken[0].reason}")
+    return not broken
 
 
 def report_json_instruction(request: Request, log: LossLog) -> None:

@@ -227,7 +227,11 @@ def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
             return f"this API cannot guarantee its {option}"
     if tool.origin is not None and tool.kind == "file_search":
         return f"what it searches is stored with {tool.origin}"
-    return "" if tool.kind != "mcp" or tool.server_url is not None else "the address of its server is not given"
+    if tool.kind == "mcp" and tool.server_url is None:
+        return "the address of its server is not given"
+    if rule.https_only and not (tool.server_url or "").startswith("https://"):
+        return "this API connects to https:// servers only"
+    return ""
 
 
 def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log: LossLog) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     """Ensures one turn beside the system text, and a first and last turn that the API accepts."""
     given = request.messages
     if not given:
-        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
+        reason = f"no message has content{log.dropped_content()}"
+        raise EncodeError(path="$.messages", reason=reason, target=profile.name)
     messages = list(given)
     if messages[-1].role == "system" and all(message.role == "system" for message in messages):
         messages = _system_as_user(messages, profile, log)

@@ -9,8 +9,10 @@ from every_case import try_each_case
 
 litellm.telemetry = False
 # litellm leaves the iterator of a stream to the collector. If that runs while httpcore holds the lock of its pool, to
-# close the iterator means to wait for that lock for ever: so it runs between the requests.
+# close the iterator means to wait for that lock for ever: so it runs between the requests. What was imported is frozen:
+# to look through litellm's modules before each request took most of the time.
 gc.disable()
+gc.freeze()
 PREFIXES = {"openai-chat": "openai/", "anthropic-messages": "anthropic/", "gemini": "gemini/"}
 BASES = {
     "openai-chat": "OPENAI_BASE_URL",

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import CacheControl
+from dragoman.codecs.claude_models import CACHE_LIFETIMES, fit_marks
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     Cache,
@@ -47,7 +48,6 @@ _OUR_KINDS = Text | Image | Document | SearchResult | ToolCall | ToolResult | To
 _OTHER_KINDS = ServerToolCall | ServerToolResult | ProviderTool
 
 _FIVE_MINUTES = CacheControl("ephemeral")
-_LIFETIMES = {"5m", "1h"}
 
 
 def decode_mark(wire: CacheControl | None | UnsetType, notes: dict[str, Raw]) -> Cache | None:
@@ -58,7 +58,7 @@ def decode_mark(wire: CacheControl | None | UnsetType, notes: dict[str, Raw]) ->
         notes["~cache"] = NULL
         return None
     ttl = None if wire.ttl is UNSET else wire.ttl
-    if wire.extra is not UNSET or wire.type != "ephemeral" or (ttl is not None and ttl not in _LIFETIMES):
+    if wire.extra is not UNSET or wire.type != "ephemeral" or (ttl is not None and ttl not in CACHE_LIFETIMES):
         notes["~cache"] = _exact(wire)
     if wire.extra is not UNSET:
         notes[WITHIN + "cache_control"] = Raw(encode_json(wire.extra))
@@ -101,23 +101,8 @@ class CacheMarks:
                 self._log.drop(node, "cache", "cache mark", "this API refuses a mark on blank text")
             else:
                 marked.append(node)
-        room = (PROFILE.cache_marks or 0) - (self._request.cache is not None)
-        # Each mark covers everything before it, so the last ones are worth most.
-        for node in marked[: max(len(marked) - room, 0)]:
-            plan[id(node)] = UNSET
-            self._log.drop(node, "cache", "cache mark", f"this API takes {PROFILE.cache_marks} in one request")
-        self._shorten(marked[max(len(marked) - room, 0) :], plan)
-        return plan
-
-    def _shorten(self, marked: list[Marked], plan: dict[int, WireValue]) -> None:
-        short_seen = False
-        for node in marked:
-            ttl = node.cache.ttl if node.cache is not None else None
-            if ttl not in {None, *_LIFETIMES} or (ttl == "1h" and short_seen):
-                plan[id(node)] = _FIVE_MINUTES
-                why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
-                self._log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
-            short_seen = short_seen or ttl != "1h"
+        most = PROFILE.cache_marks or 0
+        return plan | fit_marks(marked, most, _FIVE_MINUTES, self._log, used=int(self._request.cache is not None))
 
     def _marked(self) -> Iterator[Marked]:
         """Yield marked nodes in the server's caching order: tools, system, messages; a result's parts before it."""

@@ -56,7 +56,7 @@ PROFILE = Profile(
             one_domain_list=True,
         ),
         "code_execution": HostedRule(name="code_execution"),
-        "mcp": HostedRule(options=frozenset({"server_url", "authorization", "allowed_tools"})),
+        "mcp": HostedRule(options=frozenset({"server_url", "authorization", "allowed_tools"}), https_only=True),
         "tool_search": HostedRule(),
     },
 )

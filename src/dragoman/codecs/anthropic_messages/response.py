@@ -219,7 +219,7 @@ def encode_usage(usage: Usage) -> WireValue:
         max(usage.uncached_input, 0),
         usage.output,
         usage.cache_written or 0,
-        usage.cached or 0,
+        min(usage.cached or 0, max(usage.input - (usage.cache_written or 0), 0)),  # the counts add up to the input
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.wire import CachePoint
+from dragoman.codecs.claude_models import CACHE_LIFETIMES, fit_marks
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
     AnyPart,
@@ -55,7 +56,6 @@ Marked: TypeAlias = (
 _MARKED = (Text, Image, Document, Audio, SearchResult, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 _FIVE_MINUTES = CachePoint("default")
-_LIFETIMES = {"5m", "1h"}
 _PDF = "application/pdf"
 _NOTE = "~cache"
 """Note: the point as it was spelled, if that is not the ordinary form."""
@@ -66,7 +66,7 @@ def marked(node: Any, point: CachePoint) -> Any:
     if type(node) not in _MARKED and not isinstance(node, ToolDefinition | ProviderTool):
         return None
     ttl = None if point.ttl is UNSET else point.ttl
-    odd = point.extra is not UNSET or point.type != "default" or (ttl is not None and ttl not in _LIFETIMES)
+    odd = point.extra is not UNSET or point.type != "default" or (ttl is not None and ttl not in CACHE_LIFETIMES)
     if node.cache is not None or (odd and isinstance(node, ProviderTool)):
         return None
     if not odd:
@@ -110,28 +110,11 @@ class CachePoints:
         for node, refusal in self._marked():
             why = refusal if caches else "this model caches no prompts"
             if why:
-                self._drop(node, why)
+                self._plan[id(node)] = UNSET
+                self._log.drop(node, "cache", "cache mark", why)
             else:
                 standing.append(node)
-        room = PROFILE.cache_marks or 0
-        # Each point covers everything before it, so the last ones are worth most.
-        for node in standing[: max(len(standing) - room, 0)]:
-            self._drop(node, f"this API takes {room} in one request")
-        self._shorten(standing[max(len(standing) - room, 0) :])
-
-    def _drop(self, node: Marked, why: str) -> None:
-        self._plan[id(node)] = UNSET
-        self._log.drop(node, "cache", "cache mark", why)
-
-    def _shorten(self, standing: list[Marked]) -> None:
-        short_seen = False
-        for node in standing:
-            ttl = node.cache.ttl if node.cache is not None else None
-            if ttl not in {None, *_LIFETIMES} or (ttl == "1h" and short_seen):
-                self._plan[id(node)] = _FIVE_MINUTES
-                why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
-                self._log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
-            short_seen = short_seen or ttl != "1h"
+        self._plan |= fit_marks(standing, PROFILE.cache_marks or 0, _FIVE_MINUTES, self._log)
 
     def _marked(self) -> Iterator[tuple[Marked, str]]:
         """Yield each mark and why it cannot be sent, in the order in which the server caches (tools first)."""

@@ -176,6 +176,8 @@ def encode_usage(usage: Usage) -> WireValue:
             return notes["~usage"]
     # Strict clients check the sum: the total is the sum of the four, none of them below zero.
     cached, written = usage.cached, usage.cache_written
+    if cached is not None:
+        cached = min(cached, max(usage.input - (written or 0), 0))
     kept = (cached or 0) + (written or 0)
     fresh, output = usage.input - kept, usage.output
     if fresh < 0 or output < 0:

@@ -241,7 +241,8 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
-        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
+        reason = f"no message has content{log.dropped_content()}"
+        raise EncodeError(path="$.messages", reason=reason, target=profile.name)
     tools: WireValue = UNSET
     if request.tools or (notes is not None and GROUPS in notes):
         tools = encode_tools(request, profile, log)

@@ -178,7 +178,8 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     steps = encoder.encode(messages)
     given: Any = _native_input(notes, messages, steps) if native else steps
     if not native and not steps:
-        raise EncodeError(path="$.messages", reason="no message has content", target=profile.name)
+        reason = f"no message has content{log.dropped_content()}"
+        raise EncodeError(path="$.messages", reason=reason, target=profile.name)
     written = encode_tools(request.tools, log, native=native) if request.tools else None
     tools = UNSET if written is None else written
     config = _encode_config(request, log, notes, has_tools=written is not None)

@@ -186,7 +186,7 @@ def _call(call: ToolCall, profile: ChatProfile, log: LossLog) -> _Parts:
         # 400 for a history whose arguments are not JSON; the wrapper is undone when the call comes back.
         fitted = structs.replace(call, arguments=arguments_as_object(call), arguments_text=None)
         if arguments_held(call) is UNSET:
-            log.degrade(call, "arguments", "arguments that are not JSON", "wrapped: this server parses them")
+            log.degrade(call, "arguments", "arguments that are not a JSON object", "wrapped: this server parses them")
     if fitted is not call:
         log.replaced(fitted, call)
     return (fitted,)

@@ -359,6 +359,9 @@ def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> Non
     del extra["function_call"]
     notes: Extra = {"~legacy": Raw(b"true")}
     text, arguments = _odd_arguments(legacy, notes)
+    if any(type(part) is ToolCall and part.name == name and part.arguments_text == text for part in parts):
+        extra[MODELLED + "function_call"] = raw  # one call in both spellings, for old clients: it is to run once
+        return
     keys = _function_keys(legacy)
     if keys is not None:
         notes[WITHIN + "function"] = Raw(encode_json(keys))
@@ -625,6 +628,7 @@ class MessageEncoder:
                 refusals.append(part.text)  # type: ignore[union-attr, arg-type]
             elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
                 others.append(part)
+                kind = Text  # in the list of contents, at its place
             order = _ORDER.get(kind, 1)
             if order < rank:
                 self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
@@ -638,7 +642,9 @@ class MessageEncoder:
         further = self._further_fields(parts, extra)
         legacy = _legacy_call(parts)
         if legacy is not None:
-            body = AssistantMessage(body.content, UNSET, body.refusal, name)
+            made = [part for part in parts if type(part) is ToolCall]
+            kept = [call for part, call in zip(made, calls, strict=True) if not _is_legacy(part)]
+            body = AssistantMessage(body.content, kept or UNSET, body.refusal, name)
             further = {**further, "function_call": legacy}
         return spliced(body, further) if further else body
 
@@ -887,10 +893,13 @@ def _function(call: ToolCall, extra: Extra) -> WireValue:
     return function if inner is None else spliced(function, inner)
 
 
+def _is_legacy(call: ToolCall) -> bool:
+    return "~legacy" in (call.metadata or {}).get(FAMILY, {})
+
+
 def _legacy_call(parts: tuple[AnyPart, ...]) -> WireValue:
     for part in parts:
-        notes = (part.metadata or {}).get(FAMILY, {}) if type(part) is ToolCall else {}
-        if type(part) is ToolCall and "~legacy" in notes:
-            function = _function(part, notes)
+        if type(part) is ToolCall and _is_legacy(part):
+            function = _function(part, (part.metadata or {})[FAMILY])
             return function if type(function) is Raw else Raw(encode_json(function))
     return None

@@ -49,7 +49,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
-from dragoman.ir.values import parse_json
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
@@ -150,9 +150,21 @@ def _decode_refusal(wire: RefusalPart) -> Refusal:
 
 
 def _decode_thinking(wire: ThinkingPart) -> Reasoning:
-    thinking = wire.thinking
-    text = thinking if isinstance(thinking, str) else "".join(p.text for p in thinking if isinstance(p, TextPart))
-    return Reasoning(text, metadata={FAMILY: {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}})
+    extra = {} if wire.extra is UNSET else wire.extra
+    notes: Extra = {"~thinking": spliced(wire, extra)}
+    if "signature" in extra:
+        notes["signature"] = extra["signature"]
+    pieces = parse_json(wire.thinking)
+    if isinstance(pieces, str):
+        return Reasoning(pieces, metadata={FAMILY: notes})
+    texts = []
+    for place, piece in enumerate(pieces if isinstance(pieces, list) else ()):
+        text = piece.get("text") if isinstance(piece, dict) else None
+        if isinstance(text, str):
+            texts.append(text)
+        else:
+            notes[f"thinking[{place}]"] = Raw(encode_json(piece))
+    return Reasoning("".join(texts), metadata={FAMILY: notes})
 
 
 def _decode_unmodelled(wire: Unmodelled) -> Opaque:

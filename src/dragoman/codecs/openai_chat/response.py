@@ -49,7 +49,6 @@ _choice_keys = collect_keys(ChoiceWire, ("content_filter_results", "native_finis
 _counts = WireReader(UsageWire, "openai-chat usage")
 
 ABSENT = Raw(b'"absent"')
-NO_MESSAGE = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
 OBJECT_KEY = MODELLED + "object"
 OBJECT = Raw(b'"chat.completion"')
 INVENTED_ID = f"chatcmpl-{invent_id('answer', 0)}"

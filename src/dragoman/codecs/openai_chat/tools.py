@@ -28,7 +28,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.codecs.shared_settings import name_of_title
+from dragoman.codecs.shared_settings import is_strict, required_name
 from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
@@ -37,7 +37,6 @@ from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
-from dragoman.schema import OPENAI_STRICT, violations
 
 FAMILY = "openai"
 
@@ -145,10 +144,7 @@ _WRITERS = {
 def _strict(tool: ToolDefinition, log: LossLog) -> bool:
     """Return `strict`, off if this API would refuse the schema as strict: the schema is never changed to fit."""
     schema = parameters_of(tool)
-    broken = violations(schema, OPENAI_STRICT) if tool.strict and schema is not None else ()
-    if broken:
-        log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
-    return bool(tool.strict) and not broken
+    return bool(tool.strict) and (schema is None or is_strict(schema, tool, "strict", log))
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,10 +272,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         return spliced(ResponseFormat("json_object"), extra)
     name = output.name
     if name is None and FAMILY not in (output.metadata or {}):
-        name, output = name_of_title(output)
-        if name is None:
-            name = "response"
-            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
+        name, output = required_name(output, request, log)
     if request.origin != FAMILY and not _is_object(output):
         log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
@@ -296,10 +289,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
 
 def _strict_output(output: StructuredOutput, request: Request, log: LossLog) -> bool:
     """Return `strict`, off if this API would refuse the schema as strict, as with tools."""
-    broken = violations(output.schema, OPENAI_STRICT) if output.strict and request.origin != FAMILY else ()
-    if broken:
-        log.degrade(request, "output.strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
-    return bool(output.strict) and not broken
+    if not output.strict or request.origin == FAMILY:
+        return bool(output.strict)
+    return is_strict(output.schema, request, "output.strict", log)
 
 
 def _is_object(output: StructuredOutput) -> bool:

@@ -73,9 +73,9 @@ class RefusalPart(Wire, frozen=True, tag="refusal"):
 
 
 class ThinkingPart(Wire, frozen=True, tag="thinking"):
-    """Mistral: reasoning as a content part, itself a list of text parts."""
+    """Mistral: reasoning as a content part, itself a text or a list of texts and references."""
 
-    thinking: str | list[TextPart | Unmodelled]
+    thinking: Raw
 
     further: ClassVar = ("closed", "signature")
 

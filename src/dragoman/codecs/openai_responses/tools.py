@@ -16,7 +16,7 @@ from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, ProviderToolWire, ToolWire
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import name_of_title
+from dragoman.codecs.shared_settings import is_strict, required_name
 from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
@@ -25,7 +25,6 @@ from dragoman.ir.notes import ADDED, Extra
 from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
-from dragoman.schema import OPENAI_STRICT, violations
 
 NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 
@@ -152,11 +151,8 @@ def _strict(tool: ToolDefinition, log: LossLog) -> bool:
     It is off if this API would refuse the schema as strict: the schema is never changed to fit.
     """
     schema = parameters_of(tool)
-    broken = violations(schema, OPENAI_STRICT) if tool.strict and schema is not None else ()
-    if broken:
-        log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
     # Without parameters the empty object is sent, and that is not a strict schema.
-    return bool(tool.strict) and not broken and schema is not None
+    return bool(tool.strict) and schema is not None and is_strict(schema, tool, "strict", log)
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,28 +260,21 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     native = request.origin == FAMILY
     name = output.name
     if name is None and not native:
-        name, output = name_of_title(output)
-        if name is None:
-            name = "response"
-            log.invent(request, "output.name", "schema name", "this API requires a name for structured output")
+        name, output = required_name(output, request, log)
     if not native and not _is_object(output):
         log.drop(request, "output", "output schema", "this API requires an object at the root of the schema")
         return UNSET
+    strict: Any = UNSET if output.strict is None else output.strict
+    if strict is True and not native:
+        strict = is_strict(output.schema, request, "output.strict", log)
     wire = FormatWire(
         "json_schema",
         UNSET if name is None else name,
         UNSET if schema_held(output) is None else schema_held(output),
         UNSET if output.description is None else output.description,
-        UNSET if output.strict is None else output.strict if native else _strict_output(output, request, log),
+        strict,
     )
     return spliced(wire, extra)
-
-
-def _strict_output(output: StructuredOutput, request: Request, log: LossLog) -> bool:
-    broken = violations(output.schema, OPENAI_STRICT) if output.strict else ()
-    if broken:
-        log.degrade(request, "output.strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
-    return bool(output.strict) and not broken
 
 
 def _is_object(output: StructuredOutput) -> bool:
