@@ -1,4 +1,4 @@
-"""The modules that are compiled in a wheel: those that run for every body.
+"""The modules that are compiled in a wheel: those that run for every body, and for every request of the gateway.
 
 Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
 (tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from
@@ -94,6 +94,17 @@ _SHARED: Final = (
     "schema/source.py",
     "schema/steps.py",
     "schema/walk.py",
+    # The path of a request through the gateway.
+    "gateway/access.py",
+    "gateway/app.py",
+    "gateway/capture.py",
+    "gateway/http1.py",
+    "gateway/http_server.py",
+    "gateway/metrics.py",
+    "gateway/relay.py",
+    "gateway/upstream_calls.py",
+    "gateway/upstream_http.py",
+    "gateway/write_batching.py",
 )
 
 
