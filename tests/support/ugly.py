@@ -48,6 +48,14 @@ def chat_result(call_id: str, content: Any) -> Json:
 
 
 CHAT: dict[str, Json] = {
+    "a picture whose type has parameters": chat(
+        user(
+            [
+                {"type": "text", "text": mark()},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;charset=utf-8;base64,{PNG}"}},
+            ]
+        )
+    ),
     "out of order": chat(
         user("x"),
         assistant(None, chat_call("1"), chat_call("2", "g"), chat_call("3")),
