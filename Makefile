@@ -78,7 +78,7 @@ lint: $(DEVELOP)
 	@echo "==> mypy --strict"
 	@$(PY) -m mypy
 
-# Three workers for two cores: some tests wait for time limits of the gateway. Workers take neighbouring tests, which share
+# Four workers for two cores: some tests wait for time limits of the gateway. Workers take neighbouring tests, which share
 # servers and databases (worksteal).
 unit: $(DEVELOP)
 	@echo "==> pytest"

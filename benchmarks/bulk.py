@@ -1,6 +1,8 @@
 """Bulk conversion against its limits: one core against the floor, two cores against one, Ray against the local engine.
 
     python benchmarks/bulk.py one              CPU time per record: floor, bare loop, convert_lines, engine
+    python benchmarks/bulk.py sizes            the engine's share of the floor's rate, by length of the conversations
+    python benchmarks/bulk.py sizes --file F   the same for a file of yours, in JSON Lines
     python benchmarks/bulk.py cores            wall time with one and two processes, and of two floors side by side
     python benchmarks/bulk.py ray              wall time on a local Ray cluster, without its start
 
@@ -12,6 +14,7 @@ time: what two processes that share nothing gain is the most that any engine can
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,11 +32,12 @@ from dragoman.translate import translate_request
 _AT_ONCE = 1 << 24
 
 
-def _made(folder: Path, records: int) -> Path:
+def _made(folder: Path, records: int, turns: int = 0) -> Path:
     path = folder / "conversations.jsonl"
     script = Path(__file__).parents[1] / "scripts" / "make_conversations.py"
     distinct = min(records, 20_000)
-    made = subprocess.run([sys.executable, str(script), str(distinct)], capture_output=True, check=True).stdout  # noqa: S603
+    command = [sys.executable, str(script), str(distinct), "--turns", str(turns)]
+    made = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603
     with path.open("wb") as stream:
         for _ in range(max(1, records // distinct)):
             stream.write(made)
@@ -110,6 +114,30 @@ def _one(path: Path, target: str, records: int, rounds: int) -> None:
     print(f"engine, of the floor     {best['floor'] / best['engine']:.3f}  (limit: at least 0.45)")
 
 
+TURNS = (0, 10, 24, 66)
+"""Turns of talk that make conversations of 1.3, 4, 8 and 20 kB."""
+
+
+def _share(path: Path, target: str, rounds: int) -> None:
+    """Print one row: the size of a record, the times per record, and the engine's share of the floor's rate."""
+    with path.open("rb") as stream:
+        records = sum(1 for line in stream)
+    candidates = {"floor": partial(_floor, path), "engine": partial(_engine, path, target, _run(1))}
+    best = _measured(candidates, rounds, time.process_time)
+    size, factor = path.stat().st_size / records / 1000, 1e6 / records
+    times = f"{best['floor'] * factor:8.1f} {best['engine'] * factor:9.1f}"
+    print(f"{size:9.1f} {times} {best['floor'] / best['engine']:7.2f}", flush=True)
+
+
+def _sizes(folder: Path, given: argparse.Namespace) -> None:
+    print("kB/record floor/us engine/us   share")
+    if given.file is not None:
+        _share(Path(shutil.copy(given.file, folder)), given.target, given.rounds)
+        return
+    for turns in TURNS:
+        _share(_made(folder, given.records // (1 + turns // 3), turns), given.target, given.rounds)
+
+
 def _cores(path: Path, target: str, rounds: int) -> None:
     floor, loop = partial(_floor, path), partial(_loop, path, target)
     candidates = {
@@ -149,12 +177,16 @@ def _ray(path: Path, target: str, rounds: int) -> None:
 def main() -> None:
     """Read the command line, make the file, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["one", "cores", "ray"])
+    parser.add_argument("what", choices=["one", "sizes", "cores", "ray"])
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--target", default="anthropic-messages")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--file", help="for `sizes`: your own JSON Lines, instead of made-up conversations")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if given.what == "sizes":
+            _sizes(Path(folder), given)
+            return
         path = _made(Path(folder), given.records)
         if given.what == "one":
             _one(path, given.target, given.records, given.rounds)

@@ -153,3 +153,6 @@ def test_the_command_against_a_simulator(dragoman_sim: Simulator, tmp_path: Path
     answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
     assert [answer["response"]["status_code"] for answer in answers] == [200] * 12
     assert b"sk-test" not in (tmp_path / "out.jsonl").read_bytes()
+    page = (tmp_path / "out.jsonl.report.html").read_text("utf-8")
+    assert "<h1>12 of 12 requests answered by anthropic/claude-sonnet-5</h1>" in page
+    assert "stop: 12" in page

@@ -1,13 +1,16 @@
 """Files as they are found: wrong names, cut ends, marks, JSON within JSON, lines that are not records."""
 
 import gzip
+import io
 import json
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from dragoman.batch import SourceError, convert
 from tests.cli.command import run
+from tests.datasets.public_shapes import CLAUDE_CODE, SHAPES
 from tests.support.promises import promise
 
 pytestmark = promise("batch:ugly-files")
@@ -75,3 +78,40 @@ def test_commands_for_text_name_the_one_that_reads_tables(tmp_path: Path, comman
     further = ["--to", "gemini"] if command == "convert" else []
     done = run(command, str(tmp_path / "logs.db"), *further)
     assert (done.returncode, b"dragoman batch convert" in done.stderr) == (2, True)
+
+
+PIPED = {
+    "lines": (LINES, 2),
+    "gzip": (gzip.compress(LINES), 2),
+    "zstd": (zstandard.compress(LINES), 2),
+    "pretty array": (FILES["pretty-array.json"][0], 3),
+    "session": (b"".join(json.dumps(line).encode() + b"\n" for line in CLAUDE_CODE), 1),
+    "messages": (FILES["messages.jsonl"][0], 2),
+}
+
+
+def test_stdin_may_be_what_a_file_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, (content, good) in PIPED.items():
+        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content), 1 << 14))
+        monkeypatch.setattr("sys.stdin", stdin)
+        report = convert("-", str(tmp_path / f"{name}.jsonl"), target="openai-chat", model="m")
+        assert (report.tally.converted, report.tally.rejected) == (good, 0), name
+
+
+def test_a_folder_of_json_files(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.traj").write_text(json.dumps(SHAPES["SWE-agent trajectory"].record, indent=1))
+    (folder / "b.json").write_text(json.dumps(SHAPES["UIMessage v5"].record, indent=1))
+    assert convert(str(folder), str(tmp_path / "out.jsonl"), target="openai-chat").tally.converted == 2
+    (folder / "c.jsonl").write_bytes(LINES)
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress(LINES))
+    assert convert(str(folder), str(tmp_path / "lines.jsonl"), target="openai-chat").tally.converted == 4
+
+
+def test_commands_for_one_body_say_what_reads_this_one(tmp_path: Path) -> None:
+    (tmp_path / "exports.json").write_text(json.dumps([SHAPES["ChatGPT conversation"].record] * 2))
+    (tmp_path / "log.json").write_text(json.dumps(SHAPES["llm logs --json"].record))
+    for command in (("inspect",), ("convert", "--to", "openai-chat")):
+        assert b"dragoman batch convert" in run(*command, str(tmp_path / "exports.json")).stderr
+        assert b"llm logs path" in run(*command, str(tmp_path / "log.json")).stderr

@@ -23,6 +23,7 @@ from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.record_converter import read_json
 from dragoman.batch.rejects import Reject
+from dragoman.batch.report_page import render_answers_page
 from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
@@ -353,3 +354,5 @@ def _publish(journal: _Journal, output: Path, report: InferenceReport) -> None:
     if rejects:
         reject_file.write_bytes(b"".join(msgspec.json.encode(reject) + b"\n" for reject in rejects))
     output.with_name(f"{output.name}.report.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    page = render_answers_page(report, str(output))
+    output.with_name(f"{output.name}.report.html").write_text(page, encoding="utf-8")

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from dragoman.batch.report import Report
 from dragoman.batch.tally import Example, Sizes
+from dragoman.loss import SEVERITIES
+
+if TYPE_CHECKING:
+    from dragoman.batch.inference import InferenceReport
 
 _ROWS = 200
 """Rows of a table that are shown; the JSON report has all of them."""
@@ -52,20 +57,49 @@ def render_page(report: Report) -> str:
     """Return the whole page."""
     tally = report.tally
     title = f"{tally.converted:,} of {tally.records:,} records converted to {escape(report.target)}"
+    where = f"{escape(', '.join(report.sources[:5]))}{_more(len(report.sources) - 5)} → {escape(report.output)}"
+    plots = {
+        "Losses by severity": _bars([(name, count, name) for name, count in report.by_severity().items()]),
+        "Records by format": _bars([(name, count, "bar") for name, count in _by_count(tally.formats)]),
+        "Size of converted records": _size_bars(tally.output_sizes),
+    }
+    return _document(title, where, _numbers(report), plots, f"{_losses(report)}\n{_rejects(report)}")
+
+
+def render_answers_page(report: InferenceReport, output: str) -> str:
+    """Return the page of a file of requests that a model answered."""
+    title = f"{report.answered:,} of {report.requests:,} requests answered by {escape(report.model)}"
+    numbers = {
+        "answered": f"{report.answered:,}",
+        "failed": f"{report.failed:,}",
+        "from an earlier run": f"{report.resumed:,}",
+        "requests sent": f"{report.attempts:,}",
+        "input tokens": f"{report.input_tokens:,}",
+        "output tokens": f"{report.output_tokens:,}",
+        "seconds": f"{report.seconds:,.1f}",
+    }
+    losses = {severity: report.losses.get(severity, 0) for severity in SEVERITIES}
+    plots = {
+        "Outcome": _bars([("answered", report.answered, "bar"), ("failed", report.failed, "dropped")]),
+        "How answers ended": _bars([(name, count, "bar") for name, count in _by_count(report.finishes)]),
+        "Losses by severity": _bars([(name, count, name) for name, count in losses.items()]),
+    }
+    return _document(title, f"→ {escape(output)}", _list(numbers), plots, "")
+
+
+def _document(title: str, where: str, numbers: str, plots: Mapping[str, str], tables: str) -> str:
+    figures = "\n".join(_figure(caption, drawing) for caption, drawing in plots.items())
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{_STYLE}</style></head><body><main>
 <h1>{title}</h1>
-<p class="where">{escape(", ".join(report.sources[:5]))}{_more(len(report.sources) - 5)} → {escape(report.output)}</p>
-{_numbers(report)}
+<p class="where">{where}</p>
+{numbers}
 <h2>At a glance</h2>
 <div class="plots">
-{_figure("Losses by severity", _bars([(name, count, name) for name, count in report.by_severity().items()]))}
-{_figure("Records by format", _bars([(name, count, "bar") for name, count in _by_count(tally.formats)]))}
-{_figure("Size of converted records", _size_bars(tally.output_sizes))}
+{figures}
 </div>
-{_losses(report)}
-{_rejects(report)}
+{tables}
 </main></body></html>
 """
 
@@ -96,7 +130,11 @@ def _numbers(report: Report) -> str:
     for name in ("left out", "tokens reported", "tokens in requests, estimated"):
         if shown[name] == "0":
             del shown[name]
-    return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in shown.items()) + "</dl>"
+    return _list(shown)
+
+
+def _list(numbers: Mapping[str, str]) -> str:
+    return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in numbers.items()) + "</dl>"
 
 
 def _bytes(count: float) -> str:
@@ -171,7 +209,7 @@ def _path(path: str) -> str:
 
 def _number(count: int, name: str) -> str:
     """Return a cell; on a narrow screen, where the table has no header, its name is shown beside the number."""
-    return f'<td class="n" data-name="{name}">{count:,}</td>'
+    return f'<td class="n" data-name="{name.removesuffix("s") if count == 1 else name}">{count:,}</td>'
 
 
 _COUNTED = frozenset({"times", "records"})

@@ -13,7 +13,7 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, cast
@@ -88,7 +88,13 @@ _SUFFIXES: dict[str, Layout] = {
     ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite",
 }  # fmt: skip
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".gzip": "gz", ".zst": "zst", ".zstd": "zst"}
-_DATA_FILES = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet", "*.arrow")
+_DATA_FILES = (
+    ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.ndjson.gz", "*.ndjson.zst"),
+    ("*.parquet",),
+    ("*.arrow",),
+    ("*.json", "*.json.gz", "*.json.zst", "*.traj"),
+)
+"""Files of a folder that are read: those of the first kind that it has. Data sets also have JSON files about them."""
 
 
 def find_sources(names: Sequence[str], format_name: str | None = None) -> list[Source]:
@@ -104,7 +110,7 @@ def find_sources(names: Sequence[str], format_name: str | None = None) -> list[S
 
 def _sources(name: str) -> Iterator[Source]:
     if name == STDIN:
-        yield Source(STDIN, "lines")
+        yield _stdin_source()
         return
     paths = _remote_paths(name) if is_remote(name) else _local_paths(name)
     if not paths:
@@ -114,10 +120,14 @@ def _sources(name: str) -> Iterator[Source]:
 
 
 def _as_session(source: Source, format_name: str | None) -> Source:
-    if source.layout != "lines" or source.name == STDIN:
+    if source.layout != "lines":
         return source
     if format_name is not None:
         is_one = is_session(format_name)
+    elif source.name == STDIN:
+        is_one = any(
+            _is_session_line(line) for line in _start_of_stdin(source.compression).split(b"\n")[:SNIFFED_LINES]
+        )
     else:
         with _opened(source) as stream:
             lines = (line for block in _blocks_of_lines(stream, SNIFFED_BYTES) for line in split_lines(block))
@@ -136,10 +146,12 @@ def _local_paths(name: str) -> list[str]:
     path = Path(name)
     if path.is_dir():
         # `datasets.save_to_disk` writes arrow files, downloaded datasets have data/*.parquet.
-        for pattern in _DATA_FILES:
-            if paths := sorted(str(file) for file in path.rglob(pattern) if ".batch" not in file.parts):
+        for patterns in _DATA_FILES:
+            files = (file for pattern in patterns for file in path.rglob(pattern) if ".batch" not in file.parts)
+            if paths := sorted(str(file) for file in files):
                 return [file for file in paths if not Path(file).name.startswith((".", "cache-"))]
-        raise SourceError(f"cannot read {name}: the folder has no {', '.join(_DATA_FILES)}")
+        known = ", ".join(pattern for patterns in _DATA_FILES for pattern in patterns)
+        raise SourceError(f"cannot read {name}: the folder has no {known}")
     if path.exists():
         return [name]
     return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
@@ -152,7 +164,34 @@ def _remote_paths(name: str) -> list[str]:
     return [file if "://" in file else f"{scheme}://{file}" for file in sorted(found)]
 
 
+def _stdin_source() -> Source:
+    compression = _compression_of(_start_of_stdin())
+    text = _start_of_stdin(compression).removeprefix(BOM).lstrip()
+    # Of one long line only the start is seen: it may be a line that is a list of messages, or an array of records.
+    # One that begins with a line end is what programs print for people.
+    is_array = text.startswith(b"[") and text[1:].lstrip(b" \t\r").startswith(b"\n")
+    return Source(STDIN, "array" if is_array else "lines", compression)
+
+
+def _start_of_stdin(compression: Compression = "") -> bytes:
+    """Return the first bytes of stdin, decompressed, without taking them from it."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    start: bytes = peek(SNIFFED_BYTES) if peek is not None and not sys.stdin.isatty() else b""
+    if compression == "gz":
+        return zlib.decompressobj(wbits=31).decompress(start, SNIFFED_BYTES)
+    if compression == "zst":
+        with suppress(EOFError):
+            return io.BufferedReader(ZstdReader(io.BytesIO(start)), SNIFFED_BYTES).read1(SNIFFED_BYTES)
+    return start if not compression else b""
+
+
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
+
+
+def _compression_of(start: bytes) -> Compression:
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+
+
 _LONGEST_START = 8 << 20
 """Bytes inspected to distinguish an array from lines, and one record over many lines from many records."""
 
@@ -166,7 +205,7 @@ def _source(name: str) -> Source:
         size, changed = _size(name)
         with _opened(Source(name, "lines")) as stream:
             start = stream.read(4)
-        compression: Compression = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+        compression = _compression_of(start)
         with _opened(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
     except FileNotFoundError as error:
@@ -242,13 +281,15 @@ def _size(name: str) -> tuple[int, int]:
 @contextmanager
 def _opened(source: Source) -> Iterator[IO[bytes]]:
     """Yield the bytes of a source, decompressed."""
-    if source.name == STDIN:
+    if source.name == STDIN and not source.compression:
         yield sys.stdin.buffer
         return
-    if is_remote(source.name):
+    if source.name == STDIN:
+        raw: IO[bytes] = sys.stdin.buffer
+    elif is_remote(source.name):
         files, path = remote_file_system(source.name)
         # Buffered, because files of object stores read lines without a length limit, and byte by byte.
-        raw: IO[bytes] = io.BufferedReader(files.open(path, "rb"), _CHUNK)
+        raw = io.BufferedReader(files.open(path, "rb"), _CHUNK)
     else:
         raw = open(source.name, "rb")  # noqa: PTH123, SIM115  # closed below, with what reads it
     with raw:

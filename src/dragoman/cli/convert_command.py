@@ -17,10 +17,12 @@ from dragoman.cli.names import source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.report import Crossing, Report, Style, count_losses, report_for
+from dragoman.codecs.datasets.unread import what_is_read_instead
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import body_bytes
 from dragoman.detection import Detected, Kind, detect, looks_streamed
 from dragoman.errors import DragomanError, EncodeError
-from dragoman.ir.values import encode_json, single_line
+from dragoman.ir.values import encode_json, parse_json, single_line
 
 Layout: TypeAlias = Literal["auto", "pretty", "compact"]
 
@@ -53,6 +55,12 @@ def understand(content: bytes, source: str | None, kind: Kind | Literal["auto"])
     found = detect(content)
     if found is None:
         missing = "--from" if source is None else "--kind"
+        data = parse_json(body_bytes(content, "body"))
+        if isinstance(data, list) and len(data) > 1 and detect(encode_json(data[0])) is not None:
+            message = "this is an array of records: dragoman batch convert converts each of them"
+            raise CommandError(message)
+        if (instead := what_is_read_instead(data)) is not None:
+            raise CommandError(f"cannot read this record. Expected: {instead}")
         raise CommandError(f"cannot detect what this body is; name it with {missing} (see: dragoman formats)")
     return Understood(source or found.format, found.kind if kind == "auto" else kind)
 
