@@ -1036,7 +1036,6 @@ CHAT_ANSWERS: dict[str, Json] = {
                         {"type": "reference", "reference_ids": [1, mark()]},
                     ],
                     "closed": True,
-                    "signature": mark(),
                 },
                 {"type": "text", "text": mark()},
             ]

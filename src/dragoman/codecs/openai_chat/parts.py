@@ -156,10 +156,7 @@ def _decode_refusal(wire: RefusalPart) -> Refusal:
 
 
 def _decode_thinking(wire: ThinkingPart) -> Reasoning:
-    extra = {} if wire.extra is UNSET else wire.extra
-    notes: Extra = {"~thinking": spliced(wire, extra)}
-    if "signature" in extra:
-        notes["signature"] = extra["signature"]
+    notes: Extra = {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}
     pieces = parse_json(wire.thinking)
     if isinstance(pieces, str):
         return Reasoning(pieces, metadata={FAMILY: notes})
