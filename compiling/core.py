@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from compiling.generated import MODULE, generated_module
 from compiling.modules import compiled_modules
 
 REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19")
@@ -57,10 +58,12 @@ def _compile(source: Path, work: Path) -> None:
     from setuptools.dist import Distribution  # type: ignore[import-untyped]  # noqa: PLC0415
 
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    modules = compiled_modules(source)
+    copied = work / "src"  # where a module can be added
+    shutil.copytree(source / "dragoman", copied / "dragoman", ignore=shutil.ignore_patterns("__pycache__"))
+    (copied / MODULE).write_text(generated_module(copied), encoding="utf-8")
+    modules = [*compiled_modules(copied), MODULE]
     before = Path.cwd()
-    os.chdir(source)  # mypy names modules by their paths
+    os.chdir(copied)  # mypy names modules by their paths
     try:
         extensions = mypycify(
             ["--config-file", str(_mypy_settings(work)), *modules],

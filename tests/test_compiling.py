@@ -2,14 +2,20 @@
 
 import ast
 import importlib
+import inspect
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 from compiling.core import REQUIREMENTS
+from compiling.generated import generated_module
 from compiling.modules import compiled_modules
+from dragoman.codecs.openai_chat.request import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = compiled_modules(ROOT / "src")
@@ -123,6 +129,22 @@ def test_each_codec_has_compiled_modules() -> None:
         assert {Path(module).parent.name for module in MODULES if Path(module).name == name} >= folders
 
 
+def test_the_build_makes_what_the_tables_would_execute() -> None:
+    """Each function is found by the source that its table gives, and takes the same arguments."""
+    names: dict[str, Any] = {}
+    exec(generated_module(ROOT / "src"), names)  # noqa: S102 - our own text
+    makers = names["MAKERS"]
+    sources = {SETTINGS._read_source(), SETTINGS._write_source(), SETTINGS._add_keys_source()}  # noqa: SLF001
+    assert sources <= makers.keys()
+    assert len(makers) > 50
+    for source, make in makers.items():
+        executed: dict[str, Any] = {}
+        exec(source, executed)  # noqa: S102 - our own text
+        expected, made = executed["generated"], make(defaultdict(object))
+        assert inspect.getfullargspec(made).args == inspect.getfullargspec(expected).args
+        assert set(made.__code__.co_names) | set(made.__code__.co_freevars) == set(expected.__code__.co_names)
+
+
 def test_the_build_uses_the_locked_compiler() -> None:
     locked = re.findall(r"^(mypy==[\d.]+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(locked) <= set(REQUIREMENTS)
@@ -137,3 +159,5 @@ def test_the_core_runs_as_it_was_asked_for() -> None:
     }
     compiled = {module for module, file in files.items() if str(file).endswith(tuple(EXTENSION_SUFFIXES))}
     assert compiled == (set(MODULES) if wanted else set())
+    functions = (SETTINGS.read, SETTINGS.write, SETTINGS.add_keys)
+    assert [isinstance(function, FunctionType) for function in functions] == [not wanted] * 3

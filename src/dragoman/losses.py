@@ -148,6 +148,16 @@ class LossLog:
             self.origins = {}
         self.origins[id(new)] = (old, new)
 
+    def keep_for(self, root: Value, paths: JsonPaths) -> None:
+        """Keep what resolving the losses of `root` takes."""
+        self.root, self.paths = root, paths
+
+    def resolve_kept(self) -> tuple[Loss, ...]:
+        """Return all losses, after `keep_for`."""
+        assert self.root is not None  # noqa: S101
+        assert self.paths is not None  # noqa: S101
+        return self.resolve(self.root, self.paths)
+
     def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
         """Return all losses with JSON paths in the source, in one pass over the log and at most one over `root`."""
         tools, start = self.tools, self.tools_at
@@ -214,6 +224,16 @@ class LossLog:
             if id(node) in positions:
                 return positions[id(node)]
         return None
+
+
+def losses_reader(held: Callable[[Any], tuple[Loss, ...] | LossLog]) -> Callable[[Any], tuple[Loss, ...]]:
+    """Return a function that resolves what an encoded body holds as its losses."""
+
+    def read(encoded: Any) -> tuple[Loss, ...]:
+        stored = held(encoded)
+        return stored.resolve_kept() if isinstance(stored, LossLog) else stored
+
+    return read
 
 
 KEY = "\0"

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from msgspec import structs
 from msgspec.structs import force_setattr
 
-from dragoman.codecs.encoded import Encoded, hold_losses
-from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
+from dragoman.codecs.encoded import Encoded, hold_log
+from dragoman.codecs.reading import MALFORMED, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
@@ -96,10 +96,8 @@ def translate_request(
 ) -> Encoded:
     """Translate a request body to another format. `model` replaces the model that the body names."""
     incoming = codec(source)
-    if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
-        body = body_bytes(body, source)
     try:
-        request = incoming.decode_request(body)
+        request = incoming.decode_request(body_bytes(body, source))
     except MALFORMED as error:
         raise misread(error, source) from error
     if model is not None:
@@ -124,10 +122,8 @@ def translate_response(
     `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
     incoming = codec(source)
-    if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
-        body = body_bytes(body, source)
     try:
-        completion = incoming.decode_response(body)
+        completion = incoming.decode_response(body_bytes(body, source))
     except MALFORMED as error:
         raise misread(error, source) from error
     if speaker is not None:
@@ -167,7 +163,8 @@ def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict:
     if log.entries:
         if strict:
             _refuse_losses(log, request, outgoing, paths)
-        hold_losses(encoded, log, request, paths)
+        log.keep_for(request, paths)
+        hold_log(encoded, log)
     return encoded
 
 
@@ -186,7 +183,8 @@ def _encode_response(
     if log.entries:
         if strict:
             _refuse_losses(log, completion, outgoing, paths)
-        hold_losses(encoded, log, completion, paths)
+        log.keep_for(completion, paths)
+        hold_log(encoded, log)
     return encoded
 
 

@@ -53,6 +53,18 @@ def test_a_tool_that_came_twice_is_not_read_again_in_whatever_list_it_comes() ->
     assert second.names == {"a", "b", "c"}
 
 
+def test_lists_of_one_length_do_not_evict_each_other() -> None:
+    counting = Counting()
+    reader = ToolReader(Tool, "t", counting.decode)
+    for name in "abcd":
+        reader.read(raw(name))
+    lists = {name: reader.read(raw(name)) for name in "abcd"}
+    assert [name for name in lists if reader.read(raw(name)) is not lists[name]] == []
+    for _ in range(2):
+        reader.read(raw("e"))  # there is room for four
+    assert [name for name in "dcba" if reader.read(raw(name)) is not lists[name]] == ["a"]
+
+
 def test_tools_that_come_once_get_no_entry_and_push_none_out() -> None:
     counting = Counting()
     reader = ToolReader(Tool, "t", counting.decode)

@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 
 from dragoman.batch.tally import EXAMPLES, MAX_KINDS, Example, LossCount
-from dragoman.codecs.encoded import resolved
 from dragoman.ir import Request
 from dragoman.loss import Loss
 from dragoman.losses import LossLog
@@ -44,13 +43,13 @@ class LossCounter:
         """Count the losses of one record, which are resolved only if they are new."""
         shape = _shape_of(log)
         if shape is None:
-            self.add(resolved(log), source, line)
+            self.add(log.resolve_kept(), source, line)
             return
         seen = self._shapes.get(shape)
         if seen is not None and seen[0] >= EXAMPLES:
             seen[0] += 1
             return
-        losses = resolved(log)
+        losses = log.resolve_kept()
         self.add(losses, source, line)
         if (found := self._records.get(losses)) is not None:
             self._shapes[shape] = found

@@ -16,7 +16,7 @@ from dragoman.batch.rejects import Reject
 from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
 from dragoman.codecs.datasets.unread import what_is_read_instead
 from dragoman.codecs.encoded import Encoded, losses_held
-from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
+from dragoman.codecs.reading import MALFORMED, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
@@ -156,8 +156,7 @@ class RecordConverter:
             return expected, self._encode(expected, self._decode(record, expected), record)
         if incoming is not None:  # fast path for the usual record
             try:
-                is_plain = record.isascii() and len(record) <= MAX_BODY_BYTES
-                request = incoming.decode_request(record if is_plain else body_bytes(record, incoming.name))
+                request = incoming.decode_request(body_bytes(record, incoming.name))
             except _UNREADABLE:  # inspected below
                 pass
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.text_offsets import TextOffsets
@@ -19,43 +19,57 @@ NOTE = "~annotation"
 _raws = msgspec.json.Decoder(list[Raw]).decode
 
 
-class AnnotationFormat(Struct, frozen=True):
+class AnnotationFormat:
     """How one API writes annotations. Positions count characters, or UTF-8 bytes if `TextOffsets` are given."""
 
-    family: str
-    known: frozenset[str]
-    """Keys that a citation models; others are private to the family."""
-    urls: tuple[str, ...]
-    titles: tuple[str, ...]
-    """The keys that name the source; the first one present counts."""
-    uncited: str
-    """Why a citation without a web page is lost."""
-    always_titled: bool = False
+    def __init__(
+        self,
+        family: str,
+        known: frozenset[str],
+        urls: tuple[str, ...],
+        titles: tuple[str, ...],
+        uncited: str,
+        *,
+        always_titled: bool = False,
+    ) -> None:
+        """`known` are the keys that a citation models; others are private to the family.
+
+        `urls` and `titles` name the source; the first one present counts. `uncited` says why a citation without a web
+        page is lost.
+        """
+        self.family = family
+        self.known = known
+        self.urls = urls
+        self.titles = titles
+        self.uncited = uncited
+        self.always_titled = always_titled
 
     def read_all(self, raw_value: Raw, text: str | None = None) -> tuple[Citation, ...]:
         """Read annotations of all kinds; none if the list holds anything but objects."""
         if bytes(raw_value)[:1] != b"[":
             return ()
         offsets = None if text is None else TextOffsets(text)
-        citations = [self.read(raw, offsets) for raw in _raws(raw_value)]
-        return () if None in citations else tuple(citation for citation in citations if citation is not None)
+        citations = []
+        for raw in _raws(raw_value):
+            citation = self.read(raw, offsets)
+            if citation is None:
+                return ()
+            citations.append(citation)
+        return tuple(citations)
 
     def read(self, raw: Raw, offsets: TextOffsets | None = None) -> Citation | None:
         found = parse_json(raw)
         if not isinstance(found, dict):
             return None
-
-        def get(*keys: str, kind: type = str) -> Any:
-            return next((found[key] for key in keys if isinstance(found.get(key), kind) and found[key] != ""), None)
-
-        start, end = get("start_index", kind=int), get("end_index", kind=int)
+        start, end = _first(found, ("start_index",), int), _first(found, ("end_index",), int)
         if offsets is not None:
             start = None if end is None else offsets.characters(start or 0)
             end = None if end is None else offsets.characters(end)
             if start is None or end is None or start > end:
                 start = end = None
         private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in self.known}
-        return Citation(get(*self.urls), get(*self.titles), None, start, end, {self.family: {NOTE: raw, **private}})
+        url, title = _first(found, self.urls, str), _first(found, self.titles, str)
+        return Citation(url, title, None, start, end, {self.family: {NOTE: raw, **private}})
 
     def write(self, citation: Citation, length: int, offsets: TextOffsets | None = None) -> WireValue:
         """Return the annotation; None for a citation without a web page."""
@@ -89,3 +103,12 @@ class AnnotationFormat(Struct, frozen=True):
         elif citation.cited_text is not None and NOTE not in (citation.metadata or {}).get(self.family, {}):
             log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
         return annotation
+
+
+def _first(found: dict[str, Any], keys: tuple[str, ...], kind: type) -> Any:
+    """Return the first of these members that is of the kind and not empty."""
+    for key in keys:
+        value = found.get(key)
+        if isinstance(value, kind) and value != "":
+            return value
+    return None

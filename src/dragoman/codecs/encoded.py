@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
 
-from dragoman.ir.values import Value, parse_plain_json
+from dragoman.ir.values import parse_plain_json
 from dragoman.loss import Loss
-from dragoman.losses import JsonPaths, LossLog
+from dragoman.losses import LossLog, losses_reader
 
 if TYPE_CHECKING:
 
@@ -44,25 +44,8 @@ class Encoded(Struct, frozen=True, gc=False):
 
 losses_held: Callable[[Encoded], tuple[Loss, ...] | LossLog] = Encoded.__dict__["losses"].__get__
 """The losses as they are held: resolved, or as the log that resolves them."""
-_hold = Encoded.__dict__["losses"].__set__
-
-
-def hold_losses(encoded: Encoded, log: LossLog, root: Value, paths: JsonPaths) -> None:
-    """Attach the losses of encoding `root` to a new body; they are resolved when they are read."""
-    log.root, log.paths = root, paths
-    _hold(encoded, log)
-
-
-def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
-    stored = losses_held(encoded)
-    return stored if isinstance(stored, tuple) else resolved(stored)
-
-
-def resolved(log: LossLog) -> tuple[Loss, ...]:
-    """The losses of a log that is held by an encoded body."""
-    assert log.root is not None  # noqa: S101 - set by `hold_losses`
-    assert log.paths is not None  # noqa: S101
-    return log.resolve(log.root, log.paths)
+hold_log: Callable[[Encoded, LossLog], None] = Encoded.__dict__["losses"].__set__
+"""Attach the log of a new body, after `LossLog.keep_for`; its losses are resolved when they are read."""
 
 
 def _values(encoded: Encoded) -> tuple[Any, ...]:
@@ -79,7 +62,7 @@ def _show(encoded: Encoded) -> str:
 
 
 _encoded: Any = Encoded
-_encoded.losses = property(_read_losses)
+_encoded.losses = property(losses_reader(losses_held))
 # However the losses are stored, bodies are compared, printed and pickled by their resolved values.
 _encoded.__eq__ = _same
 _encoded.__hash__ = None

@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, Union, get_args
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct, UnsetType, structs
 
+from dragoman.codecs.generated_code import compiled
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, further_keys
 from dragoman.ir.notes import RENAMED, SINGLE
 from dragoman.ir.values import encode_json
@@ -241,15 +242,3 @@ def _by_type(handlers: Mapping[type, Convert]) -> Convert:
         return value if handler is None else handler(value)
 
     return convert
-
-
-# ── functions from source that our own tables give: straight code, where a loop over rows would cost more ─────
-
-
-def compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function `generated` that the source defines; `names` are its globals, `name` is for tracebacks."""
-    # The source consists of names in our own tables, never of content of a body.
-    names["UNSET"] = UNSET
-    exec(compile(source, f"<{name}>", "exec"), names)  # noqa: S102
-    function: Callable[..., Any] = names["generated"]
-    return function

@@ -33,6 +33,7 @@ _LATELY = 512
 """How many recent fingerprints are remembered, one for each remainder."""
 _TAIL = 512
 """How many bytes at the end of a list make its fingerprint. A collision costs one entry, nothing else."""
+_MOST_OF_ONE_LENGTH = 4
 _MOST_TOOLS = 512
 """Longer lists are not remembered: they would only evict others, and cost more the longer they are."""
 
@@ -101,22 +102,27 @@ _ITEMS: Any = list[Raw] | None
 class ToolLists(Generic[V]):
     """Reads the `tools` of a request as a whole: reuses the result of `decode` for the same bytes.
 
-    A list is found by its length and compared byte by byte, which is cheaper than hashing it.
+    A list is found by its length and compared byte by byte, which is cheaper than hashing it. Several of one length
+    are kept: two sessions of an agent often differ in a path or a date within a description.
     """
 
     def __init__(self, decode: Callable[[Raw], V]) -> None:
         self._decode = decode
-        self._lists: BoundedMemo[int, tuple[Raw, V]] = BoundedMemo()
+        self._lists: BoundedMemo[int, tuple[tuple[Raw, V], ...]] = BoundedMemo()
 
     def read(self, raw: Raw) -> V:
         size = len(raw)
-        known = self._lists.get(size)
-        if known is not None and known[0][0] == raw:
-            return known[0][1]
-        decoded = self._decode(raw)
+        entry = self._lists.get(size)
+        known: tuple[tuple[Raw, V], ...] = () if entry is None else entry[0]
+        for held, decoded in known:
+            if held == raw:
+                return decoded
+        made = self._decode(raw)
         if self._lists.admits(hash(bytes(memoryview(raw)[-_TAIL:]))):
-            self._lists.put(size, (Raw(bytes(raw)), decoded), size)  # a copy: `held` keeps the whole body alive
-        return decoded
+            most = min(_MOST_OF_ONE_LENGTH, LONGEST_ENTRY // size)
+            kept = (*known, (Raw(bytes(raw)), made))[-most:] if most else ()  # a copy: `raw` keeps the body alive
+            self._lists.put(size, kept, size * len(kept))
+        return made
 
 
 class ToolReader:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Request, ToolDefinition
@@ -15,7 +16,7 @@ from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
 if TYPE_CHECKING:
-    from dragoman.schema import SchemaNote
+    from dragoman.schema import SchemaDialect, SchemaNote
 
 NOTHING = Raw(b'{"type":"object","properties":{}}')
 """The schema of a tool without arguments: the field is required."""
@@ -26,27 +27,38 @@ def is_plain_object(schema: bytes) -> bool:
     return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
 
 
-class Adapted(Struct, frozen=True):
-    schema: Raw
-    notes: tuple[SchemaNote, ...] = ()
-    refusal: str = ""
+class Adapted:
+    """A schema for a dialect, with what was changed; or why that cannot be."""
+
+    def __init__(self, schema: Raw, notes: tuple[SchemaNote, ...] = (), refusal: str = "") -> None:
+        self.schema = schema
+        self.notes = notes
+        self.refusal = refusal
 
 
 @lru_cache(maxsize=512)
 def adapted(schema: bytes, dialect_name: str) -> Adapted:
     """Adapt a schema to a dialect. Cached, because an agent sends the same schemas on every turn."""
-    # Imported here: most schemas need no change, and then the package is never loaded.
-    from dragoman import schema as schemas  # noqa: PLC0415
-
-    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
+    schemas = _schemas()
+    dialect: SchemaDialect = getattr(schemas, dialect_name)
     if not schemas.needs_adaptation(schema, dialect):
         return Adapted(Raw(schema))
     try:
         found = schemas.adapt_schema(parse_json(schema), dialect)
     except schemas.SchemaError as error:
-        return Adapted(Raw(schema), refusal=str(error))
-    changed = any(note.action != "kept" for note in found.notes)
-    return Adapted(Raw(encode_json(found.schema)) if changed else Raw(schema), found.notes)
+        return Adapted(Raw(schema), (), str(error))
+    for note in found.notes:
+        if note.action != "kept":
+            return Adapted(Raw(encode_json(found.schema)), found.notes)
+    return Adapted(Raw(schema), found.notes)
+
+
+@cache
+def _schemas() -> ModuleType:
+    """Return the package, which is not imported before a schema has to be examined."""
+    from dragoman import schema  # noqa: PLC0415
+
+    return schema
 
 
 @lru_cache(maxsize=512)

@@ -73,7 +73,7 @@ class WireReader(Generic[W]):
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
         """Decode a body; if it is a piece of one, `path` is the place that errors name."""
-        if type(body) is bytes and not body.isascii():  # a piece was checked with its whole body
+        if type(body) is bytes:  # a piece was checked with its whole body
             check_text(body, self._source)
         try:
             return self._strict.decode(body)
@@ -212,8 +212,11 @@ def _misfit(message: str, path: str, source: str) -> DecodeError:
 
 
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
-    """Return a body as UTF-8 bytes, from any form in which a caller may pass it."""
-    if type(body) is bytes and body[:1] == b"{" and body.isascii() and len(body) <= MAX_BODY_BYTES:
+    """Return a body as bytes, from any form in which a caller may pass it.
+
+    Whoever reads them checks that they are text (`check_text`): the usual body is looked at only once.
+    """
+    if type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES:
         return body
     try:
         if isinstance(body, bytes):
@@ -228,8 +231,6 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
             raise LimitExceeded(
                 path="$", expected=f"at most {MAX_BODY_BYTES} bytes", got=f"{len(data)} bytes", source=source
             )
-        if not data.isascii():
-            data.decode()  # pieces that are carried unparsed are text too
         return data.removeprefix(b"\xef\xbb\xbf")
     except UnicodeError as error:
         raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
-from dragoman.codecs.loose_structs import compiled
+from dragoman.codecs.generated_code import compiled
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request
@@ -344,7 +344,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     unset = ["wire.extra", *(f"wire.{name}" for name in names if defaults[name] is UNSET), "UNSET"]
     none = [*(f"wire.{name}" for name in names if defaults[name] is not UNSET), "None"]
     lines = ["def generated(wire):", f"    if {' is '.join(unset)}{' and ' + ' is '.join(none) if none[1:] else ''}:"]
-    lines += ["        return None", "    extra = {} if wire.extra is UNSET else dict(wire.extra)"]
+    lines += ["        return None", "    extra: dict[str, Any] = {} if wire.extra is UNSET else dict(wire.extra)"]
     for name in names:
         absent = _absent(defaults[name])
         lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, UnsetType, structs
 
 from dragoman.ir import Message, Request, StructuredOutput, ToolDefinition, Usage
 from dragoman.ir.notes import MODELLED, Extra
@@ -19,12 +19,13 @@ from dragoman.schema import OPENAI_STRICT, violations
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class LabelRules(Struct, frozen=True):
+class LabelRules:
     """What an API accepts as labels of a request."""
 
-    key: re.Pattern[str]
-    value: re.Pattern[str]
-    pairs: int = 16
+    def __init__(self, key: re.Pattern[str], value: re.Pattern[str], pairs: int = 16) -> None:
+        self.key = key
+        self.value = value
+        self.pairs = pairs
 
 
 GOOGLE_LABELS: Final = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)

@@ -49,15 +49,6 @@ class SchemaDialect(Struct, frozen=True, kw_only=True):
     max_enum_values: int | None = None
     max_object_depth: int | None = None
 
-    @property
-    def root_only(self) -> bool:
-        """Whether only the root has rules."""
-        return self.keywords is None and not self.refused
-
-    @property
-    def verbatim(self) -> bool:
-        return self.root_only and not self.root_object
-
     def accepts(self, keyword: str) -> bool:
         return keyword not in self.refused and (self.keywords is None or keyword in self.keywords)
 

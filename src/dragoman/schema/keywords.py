@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.schema.source import json_type, step_into, type_names
-from dragoman.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
+from dragoman.schema.steps import TYPE_OF_KEYWORD, has_root_rules_only, is_object, main_type
 from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ CHECKS: dict[str, Handler] = {
 
 def _visit_map(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     if value is None:
-        return value if walk.dialect.root_only else walk.drop(node, keyword, "null has no meaning here")
+        return value if has_root_rules_only(walk.dialect) else walk.drop(node, keyword, "null has no meaning here")
     if not isinstance(value, dict):
         raise walk.error(node, keyword, "an object of schemas", json_type(value))
     is_level = keyword == "properties"
@@ -240,4 +240,4 @@ def rules_of(dialect: SchemaDialect) -> tuple[Rule, ...]:
         _require_items: dialect.array_items != "optional",
         _require_type: dialect.typed_nodes,
     }
-    return () if dialect.root_only else tuple(rule for rule, applies in wanted.items() if applies)
+    return () if has_root_rules_only(dialect) else tuple(rule for rule, applies in wanted.items() if applies)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from dragoman.schema.source import json_type, type_names
+from dragoman.schema.source import identity_of, json_type, type_names
 from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _may_be_object(node: Node) -> bool:
 
 def without_alternatives(walk: Walk, given: Node) -> Node:
     node = walk.flat(given)
-    walk.open = walk.open | dict.fromkeys(walk.source.identities(node))
+    walk.mark_open(node)
     walk.root_united = walk.root_united or "allOf" in given
     while keyword := next((name for name in ("anyOf", "oneOf") if name in node), ""):
         walk.root_united = True
@@ -65,19 +66,17 @@ def _merge_alternatives(walk: Walk, node: Node, keyword: str) -> Node:
 
 
 def _union(walk: Walk, objects: list[Node]) -> Node:
-    offered: dict[str, list[Json]] = {}
+    offered: dict[str, dict[Hashable, Json]] = {}
     for branch in objects:
         properties = branch.get("properties") or {}
         if not isinstance(properties, dict):
             raise walk.error(branch, "properties", "an object of schemas", json_type(properties))
         for name, schema in properties.items():
-            known = offered.setdefault(name, [])
-            if schema not in known:
-                known.append(schema)
+            offered.setdefault(name, {}).setdefault(identity_of(schema), schema)
     union: Node = {"type": "object"}
     if offered:
-        union["properties"] = {name: walk.source.any_of(known) for name, known in offered.items()}
-    demanded = [type_names(branch.get("required", [])) for branch in objects]
+        union["properties"] = {name: walk.source.any_of([*known.values()]) for name, known in offered.items()}
+    demanded = [dict.fromkeys(type_names(branch.get("required", []))) for branch in objects]
     if common := [name for name in demanded[0] if all(name in names for names in demanded)]:
         union["required"] = common
     if all(branch.get("additionalProperties") is False for branch in objects):

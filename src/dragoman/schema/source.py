@@ -8,7 +8,7 @@ and a reference back to them is detected as a cycle.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from msgspec import UNSET
@@ -17,6 +17,8 @@ from dragoman.schema.values import Derived, Json, Node, SchemaError
 
 MAX_JSON_DEPTH = 200
 """OpenAI refuses more than ten levels of objects; recorded schemas stay below thirty levels of brackets."""
+MAX_SCHEMA_DEPTH = 64
+"""Most nested schemas, following references. Leaves stack space for the caller."""
 MAX_INLINED_BYTES = 512 * 1024
 """Limit of inlined bytes. Thirty definitions that each reference the next twice would add gigabytes."""
 
@@ -51,6 +53,8 @@ class SchemaSource:
         self._path = path
         self._places: dict[int, tuple[Json, str | int]] = {}
         self._derived: dict[int, Derived] = {}
+        self._joined: dict[int, int] = {}
+        """Pairs of schemas that apply to one place -> how many of them are nested."""
         self._sizes: dict[int, int] = {}
         self._inlined = 0
         self._survey()
@@ -149,35 +153,61 @@ class SchemaSource:
         """Merges nodes into one. Keywords that cannot be merged are passed to `report`."""
         first, *others = nodes
         merged, owners = dict(first), {}
+        made: set[str] = set()
+        """Keywords whose maps were made here and are extended in place: copying one per node would be quadratic."""
+        required: dict[str, None] = {}
+        """The names of `required`, once there are several lists of them."""
         for other in others:
             for keyword, value in other.items():
                 if keyword not in merged:
                     merged[keyword] = value
                     owners[keyword] = other
                     continue
-                joined = self._join(keyword, merged[keyword], value)
+                known = merged[keyword]
+                if keyword in made and isinstance(known, dict) and isinstance(value, dict):
+                    if len(known) != len(value) or known != value:
+                        known |= self._joined_children(known, value)
+                    continue
+                if keyword == "required" and isinstance(known, list) and isinstance(value, list):
+                    required = required or dict.fromkeys(type_names(known))
+                    required.update(dict.fromkeys(type_names(value)))
+                    continue
+                joined = self._join(keyword, known, value)
                 if joined is UNSET:
                     report(other, keyword)
-                else:
-                    merged[keyword] = joined
+                    continue
+                merged[keyword] = joined
+                if keyword in _CHILD_MAPS and joined is not known and joined is not value:
+                    made.add(keyword)
+        if required:
+            merged["required"] = list(required)
         return self.derive(merged, first, *others, owners=owners)
 
     def _join(self, keyword: str, one: Json, other: Json) -> Json:
         if json_type(one) == json_type(other) and one == other:
             return one
         if keyword in _CHILD_MAPS and isinstance(one, dict) and isinstance(other, dict):
-            return one | {name: self._both(one[name], other[name]) if name in one else other[name] for name in other}
+            return one | self._joined_children(one, other)
         if keyword in _CHILDREN:
             return self._both(one, other)
         join = _JOINS.get(keyword)
         return UNSET if join is None else join(one, other)
+
+    def _joined_children(self, one: Node, other: Node) -> Node:
+        return {name: self._both(one[name], other[name]) if name in one else other[name] for name in other}
 
     def _both(self, one: Json, other: Json) -> Json:
         if one is True or other is False or one is other:
             return other
         if one is False or other is True or not (isinstance(one, dict) and isinstance(other, dict)):
             return one
-        return self.derive({"allOf": [one, other]}, one, other)
+        depth = self._joined.get(id(one), 0) + 1
+        if depth > MAX_SCHEMA_DEPTH:  # it would be refused later; until then, each pair knows all before it
+            expected = f"at most {MAX_SCHEMA_DEPTH} nested schemas"
+            raise SchemaError(path=self.path_of(other), expected=expected, got="deeper nesting")
+        pair = self.derive({"allOf": [one, other]}, one, other)
+        self._joined[id(pair)] = depth
+        return pair
 
 
 def _entries(container: Json) -> Iterable[tuple[str | int, Json]]:
@@ -217,8 +247,15 @@ def _common_types(one: Json, other: Json) -> Json:
 def _common_values(one: Json, other: Json) -> Json:
     if not (isinstance(one, list) and isinstance(other, list)):
         return UNSET
-    common = [value for value in one if any(json_type(value) == json_type(twin) and value == twin for twin in other)]
-    return common or UNSET
+    others = {identity_of(value) for value in other}
+    return [value for value in one if identity_of(value) in others] or UNSET
+
+
+def identity_of(value: Json) -> Hashable:
+    """A key that equal values of one type share."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, identity_of(member)) for name, member in value.items())
+    return json_type(value), tuple(map(identity_of, value)) if isinstance(value, list) else value
 
 
 def _greatest(one: Json, other: Json) -> Json:

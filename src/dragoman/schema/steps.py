@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Final
 
-from dragoman.schema.source import json_type, step_into, type_names
+from dragoman.schema.source import identity_of, json_type, step_into, type_names
 from dragoman.schema.values import Json, Node
 
 if TYPE_CHECKING:
+    from dragoman.schema.dialects import SchemaDialect
     from dragoman.schema.walk import Walk
 
 TYPE_OF_KEYWORD: dict[str, str] = {
@@ -26,6 +27,16 @@ _STEPPED = frozenset(
     {"$ref", "ref", "allOf", "anyOf", "oneOf", "const", "enum", "prefixItems", "exclusiveMinimum", "exclusiveMaximum"}
 )
 _LARGEST_LIMIT = 2**63
+
+
+def has_root_rules_only(dialect: SchemaDialect) -> bool:
+    """Whether only the root has rules."""
+    return dialect.keywords is None and not dialect.refused
+
+
+def is_verbatim(dialect: SchemaDialect) -> bool:
+    """Whether the dialect takes every schema as it is."""
+    return has_root_rules_only(dialect) and not dialect.root_object
 
 
 def is_normal(node: Node) -> bool:
@@ -86,11 +97,12 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
         tail = {} if following is None else {"items": following}
         return walk.source.derive({**rest, "prefixItems": positions, **tail}, node)
     walk.note(node, keyword, "rewritten", "each item may match the schema of any position")
-    different: list[Json] = []
+    different: dict[Hashable, Json] = {}
     for schema in (*positions, following):
-        if isinstance(schema, dict) and schema not in different:
-            different.append(schema)
-    return walk.source.derive({**rest, "items": walk.source.any_of(different) if different else {}}, node)
+        if isinstance(schema, dict):
+            different.setdefault(identity_of(schema), schema)
+    items = walk.source.any_of([*different.values()]) if different else {}
+    return walk.source.derive({**rest, "items": items}, node)
 
 
 def one_type(walk: Walk, node: Node) -> Node:
@@ -244,7 +256,7 @@ def inclusive_limits(walk: Walk, node: Node) -> Node:
     return node
 
 
-STEPS: tuple[Callable[[Walk, Node], Node], ...] = (
+STEPS: Final = (
     merge_all_of,
     one_of_to_any_of,
     const_to_enum,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dragoman.errors import DragomanError
 
@@ -28,6 +28,20 @@ class SchemaNote(Struct, frozen=True, order=True):
     action: Action
     reason: str
     exact: bool = False
+
+
+class Adapted(Struct, frozen=True):
+    schema: Json
+    notes: tuple[SchemaNote, ...]
+
+
+class SchemaRoot(Struct):
+    """What decides whether a schema with rules for its root has to be examined."""
+
+    type: str | UnsetType = UNSET
+    all_of: Raw | UnsetType = field(default=UNSET, name="allOf")
+    any_of: Raw | UnsetType = field(default=UNSET, name="anyOf")
+    one_of: Raw | UnsetType = field(default=UNSET, name="oneOf")
 
 
 class SchemaError(DragomanError, ValueError):

@@ -9,12 +9,9 @@ from msgspec import UNSET, UnsetType
 from dragoman.schema.dialects import ROOT_COMBINATORS, SchemaDialect
 from dragoman.schema.keywords import CHECKS, INERT, NEUTRAL, VISITS, rules_of
 from dragoman.schema.root import object_root, without_alternatives
-from dragoman.schema.source import SchemaSource, json_type
-from dragoman.schema.steps import STEPS, is_normal, is_object
+from dragoman.schema.source import MAX_SCHEMA_DEPTH, SchemaSource, json_type
+from dragoman.schema.steps import STEPS, has_root_rules_only, is_normal, is_object
 from dragoman.schema.values import Action, Json, Node, SchemaError, SchemaNote
-
-MAX_SCHEMA_DEPTH = 64
-"""Most nested schemas, following references. Leaves stack space for the caller."""
 
 
 def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
@@ -24,12 +21,13 @@ def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Nod
         if self.depth == MAX_SCHEMA_DEPTH:
             path = self.source.path_of(node)
             raise SchemaError(path=path, expected=f"at most {MAX_SCHEMA_DEPTH} nested schemas", got="deeper nesting")
-        outer = self.open
+        outer = len(self.open)
         self.depth += 1
-        self.open = outer | dict.fromkeys(self.source.identities(node))
+        self.mark_open(node)
         result = method(self, node)
         self.depth -= 1
-        self.open = outer
+        while len(self.open) > outer:  # dictionaries end with what was added last
+            self.open.popitem()
         return result
 
     return run
@@ -44,16 +42,21 @@ class Walk:
         self.open: dict[int, None] = {}
         self.root_united = False
         self.properties = self.enum_values = self.object_depth = self.deepest_object = 0
-        self._checks = {} if dialect.root_only else CHECKS
+        self._root_only = has_root_rules_only(dialect)
+        self._checks = {} if self._root_only else CHECKS
         self._rules = rules_of(dialect)
         self._references: dict[int, str] = {}
         self._followed: set[int] = set()
+
+    def mark_open(self, node: Node) -> None:
+        """Mark a node and what it was made of, until the method that runs returns."""
+        self.open.update(dict.fromkeys(self.source.identities(node)))
 
     def run(self) -> Json:
         root = self.source.root
         if self.dialect.root_object:
             root = object_root(self, root)
-            if self.dialect.root_only and not self.root_united:
+            if self._root_only and not self.root_united:
                 return root
         adapted = self.adapt(root, {})
         self._check_limits()
@@ -109,7 +112,7 @@ class Walk:
     def normal(self, node: Node) -> Node:
         """Rewrites the node's own keywords for the dialect, but not its subschemas."""
         node = self.inline(node)
-        for step in () if self.dialect.root_only else STEPS:
+        for step in () if self._root_only else STEPS:
             node = step(self, node)
         return node
 
@@ -153,9 +156,9 @@ class Walk:
             self.note(node, keyword, "rewritten", "the schema it names stands in its place", exact=target is not False)
             rest = self.source.without(node, keyword)
             if isinstance(target, dict):
-                self.open = self.open | dict.fromkeys(self.source.identities(target))
+                self.mark_open(target)
             node = rest if isinstance(target, bool) else self.merge(rest, target) if rest else target
-        return self._checked_reference(node) if "$ref" in node and not self.dialect.root_only else node
+        return self._checked_reference(node) if "$ref" in node and not self._root_only else node
 
     def _reference_to_inline(self, node: Node, *, always: bool) -> str:
         for keyword in ("$ref", "ref"):
@@ -177,7 +180,7 @@ class Walk:
             return False
         if tokens[0] in ROOT_COMBINATORS and self.root_united:
             return True
-        if self.dialect.root_only:
+        if self._root_only:
             return False
         return any(name == "allOf" or (name in VISITS and not self.dialect.accepts(name)) for name in tokens)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.codecs.layout import Envelope, Layout
-from dragoman.codecs.reading import body_bytes
+from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.errors import DecodeError
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json
@@ -38,7 +38,9 @@ class Wrapped(NamedTuple):
 
 def read_bytes(value: WireInputs, source: str) -> bytes:
     """The input as JSON bytes."""
-    return body_bytes(_plain(value), source)
+    data = body_bytes(_plain(value), source)
+    check_text(data, source)
+    return data
 
 
 def _plain(value: Any) -> Any:

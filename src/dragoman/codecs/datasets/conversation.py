@@ -18,6 +18,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.reading import check_text
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.errors import DecodeError, EncodeError
@@ -105,6 +106,7 @@ class Dataset(Struct, frozen=True):
     """What the model saw and these files do not have; it is noted wherever a record is converted."""
 
     def decode_request(self, body: bytes) -> Request:
+        check_text(body, self.name)
         data = parse_json(body)
         if self.write is None and not self.is_record(data):
             raise refuse(self.name, "$", f"a record of {self.name}", data)

@@ -154,14 +154,14 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
     native = request.origin == FAMILY
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
     is_grouped = notes is not None and GROUPS in notes
-    is_chosen = choice is not None and choice.mode == "auto" and bool(choice.names) and not native
-    if not (is_grouped or is_chosen) and _writer.can_write(tools):
+    chosen = frozenset(choice.names) if choice is not None and choice.mode == "auto" and not native else ()
+    if not (is_grouped or chosen) and _writer.can_write(tools):
         written = _writer.write(tools, log)
         return [] if written is None else [{DECLARATIONS: written}]
     functions: list[WireValue] = []
     built_in: list[ProviderTool] = []
     for tool in tools:
-        if is_chosen and tool.name not in choice.names and not isinstance(tool, ProviderTool):  # type: ignore[union-attr]
+        if chosen and tool.name not in chosen and not isinstance(tool, ProviderTool):
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
         elif _is_built_in(tool):
             reason = _why_unknown(tool, profile)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -366,6 +366,7 @@ def encode_usage(usage: Usage, completion: Completion, log: LossLog) -> Raw:
 
 
 def decode_response(body: bytes) -> Completion:
+    check_text(body, FAMILY)
     entries = _peeker.keys(Raw(body), "$")
     record = {key: entries.pop(key) for key in _OF_THE_MESSAGE if key in entries}
     wire = read_record(_reader, as_json(entries), "$", FAMILY)

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Envelope, Layout
-from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
 from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
@@ -542,6 +542,7 @@ _places = Places(HISTORY, _count, _place)
 
 
 def decode_response(body: bytes) -> Completion:
+    check_text(body, FAMILY)
     messages = MessageDecoder().decode_entry(Raw(body), "$")
     if len(messages) != 1 or messages[0].role != "assistant":
         got = messages[0].role if len(messages) == 1 else "results among its parts"
