@@ -852,3 +852,13 @@ def test_parameters_of_a_media_type_do_not_hide_the_picture() -> None:
     assert dragoman.encode_request(request, "openai-chat").body == body
     (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
+
+
+def test_references_among_thoughts_come_back() -> None:
+    pieces = [{"type": "text", "text": "a"}, {"type": "tool_reference", "tool": "t", "title": "b"}]
+    thought = {"type": "thinking", "thinking": pieces, "closed": True, "signature": "s"}
+    body = chat_answer({"content": [{"type": "text", "text": "c"}, thought, {"type": "text", "text": "d"}]})
+    answer = dragoman.decode_response(body, "openai-chat")
+    again = dragoman.encode_response(answer, "openai-chat")
+    assert answer.reasoning == "a"
+    assert (again.body, again.losses) == (body, ())

@@ -213,8 +213,6 @@ REQUEST_KEYS = (
 
 ANSWER_KEYS = (
     # Types and roles
-    Unsaid("openai-chat", "$.choices[].message.content[].thinking[].type", _TYPE, ("text",)),
-    Unsaid("openai-chat", "$.choices[].message.content[].closed", "thoughts are whole elsewhere", (True,)),
     Unsaid("openai-chat", "$.choices[].message.function_call", _REPEATED, ({"name": "f", "arguments": "{}"},)),
     Unsaid("anthropic-messages", "$.type", _TYPE, ("message",)),
     Unsaid("bedrock-converse", "$.output.message.content[].toolUse.type", _TYPE, ("tool_use",)),

@@ -1024,23 +1024,6 @@ CHAT_ANSWERS: dict[str, Json] = {
         },
         "tool_calls",
     ),
-    "thoughts that refer to something": chat_answer(
-        {
-            "content": [
-                {"type": "text", "text": mark()},
-                {
-                    "type": "thinking",
-                    "thinking": [
-                        {"type": "text", "text": mark()},
-                        {"type": "tool_reference", "tool": "web_search", "title": mark(), "url": "https://example.org"},
-                        {"type": "reference", "reference_ids": [1, mark()]},
-                    ],
-                    "closed": True,
-                },
-                {"type": "text", "text": mark()},
-            ]
-        }
-    ),
     "no role, and a key that nobody knows": {
         "choices": [{"message": {"content": mark(), "content_list": [{"type": "text", "text": "x"}]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},

@@ -160,14 +160,9 @@ def _decode_thinking(wire: ThinkingPart) -> Reasoning:
     pieces = parse_json(wire.thinking)
     if isinstance(pieces, str):
         return Reasoning(pieces, metadata={FAMILY: notes})
-    texts = []
-    for place, piece in enumerate(pieces if isinstance(pieces, list) else ()):
-        text = piece.get("text") if isinstance(piece, dict) else None
-        if isinstance(text, str):
-            texts.append(text)
-        else:
-            notes[f"thinking[{place}]"] = Raw(encode_json(piece))
-    return Reasoning("".join(texts), metadata={FAMILY: notes})
+    given = pieces if isinstance(pieces, list) else ()
+    texts = [piece.get("text") for piece in given if isinstance(piece, dict)]
+    return Reasoning("".join([text for text in texts if isinstance(text, str)]), metadata={FAMILY: notes})
 
 
 def _decode_unmodelled(wire: Unmodelled) -> Opaque:
