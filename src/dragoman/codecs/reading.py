@@ -214,7 +214,7 @@ def _misfit(message: str, path: str, source: str) -> DecodeError:
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
     """Return a body as bytes, from any form in which a caller may pass it.
 
-    Whoever reads them checks that they are text (`check_text`): the usual body is looked at only once.
+    Their reader checks that they are text (`check_text`), so the usual body is looked at only once.
     """
     if type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES:
         return body
