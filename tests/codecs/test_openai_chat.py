@@ -843,3 +843,22 @@ def test_a_call_in_both_spellings_runs_once() -> None:
     both = {"tool_calls": [chat_call("1")], "function_call": {"name": "f", "arguments": "{}"}}
     answer = dragoman.decode_response(chat_answer({"content": None, **both}, "tool_calls"), "openai-chat")
     assert [(call.id, call.name) for call in answer.tool_calls] == [("1", "f")]
+
+
+def test_parameters_of_a_media_type_do_not_hide_the_picture() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;charset=utf-8;base64,aGk="}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert dragoman.encode_request(request, "openai-chat").body == body
+    (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
+    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
+
+
+def test_references_among_thoughts_come_back() -> None:
+    pieces = [{"type": "text", "text": "a"}, {"type": "tool_reference", "tool": "t", "title": "b"}]
+    thought = {"type": "thinking", "thinking": pieces, "closed": True, "signature": "s"}
+    body = chat_answer({"content": [{"type": "text", "text": "c"}, thought, {"type": "text", "text": "d"}]})
+    answer = dragoman.decode_response(body, "openai-chat")
+    again = dragoman.encode_response(answer, "openai-chat")
+    assert answer.reasoning == "a"
+    assert (again.body, again.losses) == (body, ())

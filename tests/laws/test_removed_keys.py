@@ -213,6 +213,7 @@ REQUEST_KEYS = (
 
 ANSWER_KEYS = (
     # Types and roles
+    Unsaid("openai-chat", "$.choices[].message.function_call", _REPEATED, ({"name": "f", "arguments": "{}"},)),
     Unsaid("anthropic-messages", "$.type", _TYPE, ("message",)),
     Unsaid("bedrock-converse", "$.output.message.content[].toolUse.type", _TYPE, ("tool_use",)),
     Unsaid("cohere-chat", "$.message.tool_calls[].type", _TYPE),

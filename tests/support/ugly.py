@@ -48,6 +48,14 @@ def chat_result(call_id: str, content: Any) -> Json:
 
 
 CHAT: dict[str, Json] = {
+    "a picture whose type has parameters": chat(
+        user(
+            [
+                {"type": "text", "text": mark()},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;charset=utf-8;base64,{PNG}"}},
+            ]
+        )
+    ),
     "out of order": chat(
         user("x"),
         assistant(None, chat_call("1"), chat_call("2", "g"), chat_call("3")),
@@ -1015,24 +1023,6 @@ CHAT_ANSWERS: dict[str, Json] = {
             "function_call": {"name": "g", "arguments": f'{{"a":"{mark()}"}}'},
         },
         "tool_calls",
-    ),
-    "thoughts that refer to something": chat_answer(
-        {
-            "content": [
-                {"type": "text", "text": mark()},
-                {
-                    "type": "thinking",
-                    "thinking": [
-                        {"type": "text", "text": mark()},
-                        {"type": "tool_reference", "tool": "web_search", "title": mark(), "url": "https://example.org"},
-                        {"type": "reference", "reference_ids": [1, mark()]},
-                    ],
-                    "closed": True,
-                    "signature": mark(),
-                },
-                {"type": "text", "text": mark()},
-            ]
-        }
     ),
     "no role, and a key that nobody knows": {
         "choices": [{"message": {"content": mark(), "content_list": [{"type": "text", "text": "x"}]}}],

@@ -93,6 +93,9 @@ def _decode_image(wire: ImagePart) -> Image:
     return _image(inner.url, None if inner.detail is UNSET else inner.detail, cache, metadata)
 
 
+TRUE = Raw(b"true")
+
+
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
     inline = split_data_url(url)
     if inline is None:
@@ -102,11 +105,14 @@ def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata
     media_type, data = inline
     if not media_type:
         return Image(sniffed_type(data), data, cache=cache, detail=detail, metadata=_noted(metadata, "~untyped"))
+    media_type, semicolon, parameters = media_type.partition(";")
+    if semicolon:
+        metadata = _noted(metadata, "~parameters", Raw(encode_json(semicolon + parameters)))
     return Image(media_type, data, cache=cache, detail=detail, metadata=metadata)
 
 
-def _noted(metadata: Metadata | None, key: str) -> Metadata:
-    return {FAMILY: {**(metadata or {}).get(FAMILY, {}), key: Raw(b"true")}}
+def _noted(metadata: Metadata | None, key: str, value: Raw = TRUE) -> Metadata:
+    return {FAMILY: {**(metadata or {}).get(FAMILY, {}), key: value}}
 
 
 def _decode_audio(wire: AudioPart) -> Audio:
@@ -150,21 +156,13 @@ def _decode_refusal(wire: RefusalPart) -> Refusal:
 
 
 def _decode_thinking(wire: ThinkingPart) -> Reasoning:
-    extra = {} if wire.extra is UNSET else wire.extra
-    notes: Extra = {"~thinking": spliced(wire, extra)}
-    if "signature" in extra:
-        notes["signature"] = extra["signature"]
+    notes: Extra = {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}
     pieces = parse_json(wire.thinking)
     if isinstance(pieces, str):
         return Reasoning(pieces, metadata={FAMILY: notes})
-    texts = []
-    for place, piece in enumerate(pieces if isinstance(pieces, list) else ()):
-        text = piece.get("text") if isinstance(piece, dict) else None
-        if isinstance(text, str):
-            texts.append(text)
-        else:
-            notes[f"thinking[{place}]"] = Raw(encode_json(piece))
-    return Reasoning("".join(texts), metadata={FAMILY: notes})
+    given = pieces if isinstance(pieces, list) else ()
+    texts = [piece.get("text") for piece in given if isinstance(piece, dict)]
+    return Reasoning("".join([text for text in texts if isinstance(text, str)]), metadata={FAMILY: notes})
 
 
 def _decode_unmodelled(wire: Unmodelled) -> Opaque:
@@ -199,6 +197,8 @@ def _encode_text(part: Text, log: LossLog) -> WireValue:
 def _encode_image(part: Image, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY, {})
     media_type = "" if "~untyped" in extra else part.media_type or "image/png"
+    if "~parameters" in extra:
+        media_type += parse_json(extra["~parameters"])
     url = part.url if part.data is None else data_url(media_type, part.data)
     if url is None:
         log.drop(part, "", "image by file id", "this API takes images as URL or data")
