@@ -12,7 +12,7 @@ from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fsspec
 import msgspec
@@ -39,6 +39,7 @@ from dragoman.batch import (
     map_batches,
     run_job,
 )
+from dragoman.batch.sources import find_sources
 from dragoman.errors import InvalidValue, NotConfigured, UnknownFormat
 from dragoman.loss import SEVERITIES
 from dragoman.translate import translate_request
@@ -136,6 +137,26 @@ def test_every_layout_gives_the_same_records(
     output = converted(str(write(records, tmp_path)), tmp_path, shard_bytes=shard_bytes)
     expected = one_by_one(records, "anthropic-messages")
     assert [json.loads(line) for line in output.splitlines()] == [json.loads(line) for line in expected.splitlines()]
+
+
+@promise("batch:sources")
+def test_a_folder_of_datasets_is_read_without_the_files_about_it(tmp_path: Path) -> None:
+    """As `save_to_disk` writes a dictionary of splits; caches of `map` lie beside the data, an empty split has none."""
+    folder = tmp_path / "dataset"
+    for split, count in (("train", 3), ("test", 0)):
+        (folder / split).mkdir(parents=True)
+        for name in ("state.json", "dataset_info.json"):
+            (folder / split / name).write_text("{}")
+        for name in ("data-00000-of-00001", "cache-0a1b")[: 2 * bool(count)]:
+            as_arrow(lines(count), tmp_path).rename(folder / split / f"{name}.arrow")
+    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert converted(str(folder), tmp_path) == converted(str(as_arrow(lines(3), tmp_path)), tmp_path)
+    with pytest.raises(SourceError, match="the folder has no"):
+        find_sources([str(folder / "test")])
+    for name in ("state.json", "other.json"):  # names like any other in other folders
+        (tmp_path / "plain").mkdir(exist_ok=True)
+        (tmp_path / "plain" / name).write_bytes(lines(1)[0])
+    assert len(find_sources([str(tmp_path / "plain")])) == 2
 
 
 @promise("batch:sources")
@@ -273,7 +294,7 @@ def converted_folder(name: str) -> bytes:
 
 
 @promise("batch:sinks")
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet", ""])
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "json", "parquet", "arrow", ""])
 def test_every_sink(suffix: str, tmp_path: Path) -> None:
     records = lines(40)
     source = written(tmp_path, 40)
@@ -286,9 +307,23 @@ def test_every_sink(suffix: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.batch")), "the job leaves nothing of its own behind"
 
 
+@promise("batch:sinks")
+@pytest.mark.parametrize("suffix", ["json", "parquet", "arrow"])
+def test_a_file_of_no_records_is_one_that_can_be_read(suffix: str, tmp_path: Path) -> None:
+    output = tmp_path / f"out.{suffix}"
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"{bad\n" * 3)
+    report = run_job(Job([str(source)], str(output), JobOptions(convert=ConvertOptions(target="gemini"))), ALONE)
+    assert report.tally.rejected == 3
+    assert read_back(output, suffix) == []
+
+
 def read_back(output: Path, suffix: str) -> list[object]:
-    if suffix == "parquet":
-        rows = pq.read_table(output).to_pylist()
+    if suffix == "json":
+        return cast("list[object]", json.loads(output.read_bytes()))
+    if suffix in {"parquet", "arrow"}:
+        table = pq.read_table(output) if suffix == "parquet" else pa.ipc.open_stream(output).read_all()
+        rows = table.to_pylist()
         nested = {"input", "tools", "include"}
         return [
             {key: json.loads(value) if key in nested else value for key, value in row.items() if value is not None}
@@ -526,6 +561,26 @@ def test_arrow_table_in_arrow_table_out() -> None:
         for losses, record in zip(result["losses"].to_pylist(), result["record"].to_pylist(), strict=True)
         if record
     )
+
+
+@promise("batch:lines")
+def test_a_frame_is_read_as_its_table() -> None:
+    """Frames of Polars, pandas and DuckDB are objects with this method, and no common class."""
+
+    class Frame:
+        def __init__(self, table: pa.Table) -> None:
+            self._table = table
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            return self._table.__arrow_c_stream__(requested_schema)
+
+    table = pa.table({"chat": [line.decode() for line in lines(5)]})
+    expected = map_batches(table, target="gemini", column="chat")
+    assert map_batches(Frame(table), target="gemini", column="chat").equals(expected)
+    assert map_batches(table.to_batches()[0], target="gemini", column="chat").equals(expected)
+    wrong: Any = [1]
+    with pytest.raises(InvalidValue, match="found list"):
+        map_batches(wrong, target="gemini")
 
 
 @promise("batch:sources")

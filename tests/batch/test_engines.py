@@ -9,10 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Report, RunOptions, convert, run_job
+from dragoman.batch.conversion import Progress
 from dragoman.batch.local_engine import run_locally
 from dragoman.batch.sources import Source, plan_shards
+from dragoman.cli.batch_command import describe
 from tests.batch.conversations import lines, one_by_one, written
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
@@ -90,6 +93,29 @@ def test_finished_shards_are_not_converted_again(tmp_path: Path) -> None:
     assert not set(first) & set(rest)
     run_job(again)
     assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(lines(300), "gemini")
+
+
+@promise("batch:resumable")
+@pytest.mark.parametrize("sample", [None, 0.3])
+def test_rate_and_time_left_are_those_of_this_run(sample: float | None, tmp_path: Path) -> None:
+    """What an earlier run converted counts as done, not as fast; and what `--sample` skips counts as read."""
+    source = written(tmp_path, 300)
+    options = JobOptions(convert=ConvertOptions(target="gemini", sample=sample), shard_bytes=SHARD)
+    job = Job([str(source)], str(tmp_path / "out.jsonl"), options)
+    engine = run_locally(job, job.begin(), workers=1)
+    earlier = sum(next(engine).tally.records for _ in range(2))
+    seen: list[Progress] = []
+    report = run_job(job, RunOptions(workers=1), seen.append)
+    assert {progress.resumed_records for progress in seen} == {report.resumed} == {earlier}
+    assert seen[0].resumed == 2
+    assert 0 < seen[0].resumed_bytes < seen[0].bytes_done
+    assert seen[-1].bytes_done == seen[-1].bytes_total == source.stat().st_size
+    assert report.records_per_second == (report.tally.records - earlier) / report.seconds
+    assert f"{earlier:,} in an earlier run" in report.summary()
+    shown = structs.replace(
+        seen[0], records=300, resumed_records=200, bytes_done=600, resumed_bytes=500, bytes_total=1_000, seconds=10.0
+    )
+    assert describe(shown).startswith("60 %, 300 records, 10/s, 40 s left")
 
 
 @promise("batch:resumable")

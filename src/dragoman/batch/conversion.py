@@ -23,7 +23,10 @@ from dragoman.errors import DragomanError
 
 
 class Progress(Struct, frozen=True):
-    """Progress of a job. `bytes_total` is 0 if unknown (stdin, compressed files)."""
+    """Progress of a job. `bytes_total` is 0 if unknown (stdin, compressed files).
+
+    `resumed` shards, with their records and bytes, are of an earlier run: `seconds` does not count them.
+    """
 
     records: int
     rejected: int
@@ -31,6 +34,8 @@ class Progress(Struct, frozen=True):
     bytes_total: int
     shards: int
     resumed: int
+    resumed_records: int
+    resumed_bytes: int
     seconds: float
 
 
@@ -43,19 +48,20 @@ def run_job(job: Job, run: RunOptions = AT_HAND, on_progress: OnProgress | None 
     """Convert everything that is not converted yet, and write the output, the rejects and the report."""
     started = time.monotonic()
     finished = job.begin(restart=run.restart, overwrite=run.overwrite)
-    results = list(finished.values())
+    earlier = list(finished.values())
+    results = list(earlier)
     rejected = sum(result.tally.rejected for result in results)
     for result in _engine(job, finished, run):
         results.append(result)
         rejected += result.tally.rejected
         if on_progress is not None:
-            on_progress(_progress(job, results, len(finished), time.monotonic() - started))
+            on_progress(_progress(job, results, earlier, time.monotonic() - started))
         if run.max_errors is not None and rejected > run.max_errors:
             raise JobError(
                 f"stopped after {rejected} rejected records (--max-errors {run.max_errors}); they are in {job.state}. "
                 "Run the same command with a higher limit to continue"
             )
-    return job.finish(results, time.monotonic() - started)
+    return job.finish(results, time.monotonic() - started, _records(earlier))
 
 
 def _engine(job: Job, finished: Mapping[str, ShardResult], run: RunOptions) -> Iterator[ShardResult]:
@@ -66,15 +72,29 @@ def _engine(job: Job, finished: Mapping[str, ShardResult], run: RunOptions) -> I
     return run_on_ray(job, finished, run.workers, run.ray_address)
 
 
-def _progress(job: Job, results: Sequence[ShardResult], resumed: int, seconds: float) -> Progress:
+def _records(results: Sequence[ShardResult]) -> int:
+    return sum(result.tally.records for result in results)
+
+
+def _bytes(results: Sequence[ShardResult], *, of_total: bool) -> int:
+    """Bytes read. Of a known total, whole shards: records left out by `--sample` and line ends are part of it."""
+    if of_total:
+        return sum(result.shard.stop - result.shard.start for result in results)
+    return sum(result.tally.input_sizes.total for result in results)
+
+
+def _progress(job: Job, results: Sequence[ShardResult], earlier: Sequence[ShardResult], seconds: float) -> Progress:
     sizes = [source.size if source.splits and source.layout == "lines" else 0 for source in job.sources]
+    total = sum(sizes) if all(sizes) else 0
     return Progress(
-        records=sum(result.tally.records for result in results),
+        records=_records(results),
         rejected=sum(result.tally.rejected for result in results),
-        bytes_done=sum(result.tally.input_sizes.total for result in results),
-        bytes_total=sum(sizes) if all(sizes) else 0,
+        bytes_done=_bytes(results, of_total=total > 0),
+        bytes_total=total,
         shards=len(results),
-        resumed=resumed,
+        resumed=len(earlier),
+        resumed_records=_records(earlier),
+        resumed_bytes=_bytes(earlier, of_total=total > 0),
         seconds=seconds,
     )
 

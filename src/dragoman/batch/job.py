@@ -62,7 +62,7 @@ class Job:
         self._is_folder = suffix is None
         self.suffix = suffix or options.output_format or "jsonl"
         sinks.check_packages(self.suffix)
-        if self.suffix not in sinks.SUFFIXES:
+        if self.suffix not in (sinks.SUFFIXES if self._is_folder else sinks.FILE_SUFFIXES):
             raise JobError(f"unknown output format {self.suffix!r}: {', '.join(sinks.SUFFIXES)}")
         self._check_places()
         self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None
@@ -149,8 +149,11 @@ class Job:
 
     # ── ending ──
 
-    def finish(self, results: Sequence[ShardResult], seconds: float) -> Report:
-        """Combine the results of the shards: the output, the rejects, the report."""
+    def finish(self, results: Sequence[ShardResult], seconds: float, resumed: int = 0) -> Report:
+        """Combine the results of the shards: the output, the rejects, the report.
+
+        An earlier run converted `resumed` of the records.
+        """
         ordered = sorted(results, key=lambda result: (result.shard.source, result.shard.number))
         tally = self._total(ordered)
         self._refuse_mixed_models(tally)
@@ -162,6 +165,7 @@ class Job:
             sources=[source.name for source in self.sources],
             output=self.output,
             seconds=seconds,
+            resumed=resumed,
             shards=len(ordered),
             digests=[result.digest for result in ordered],
             tally=tally,

@@ -95,6 +95,6 @@ class JobOptions(Struct, frozen=True, kw_only=True):
     column: str | None = None
     """SQLite: the table; SQLite, Parquet and Arrow: the column that holds the record (otherwise the whole row)."""
     output_format: str | None = None
-    """Suffix of the shards in an output folder: jsonl (the default), jsonl.gz, jsonl.zst or parquet."""
+    """Suffix of the shards in an output folder: jsonl (the default), jsonl.gz, jsonl.zst, parquet or arrow."""
     dry_run: bool = False
     """Convert and report, but write no records."""

@@ -9,20 +9,24 @@ from dragoman.loss import SEVERITIES
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The result of a job. `digests` has one per shard, of its records, in order: equal for equal output."""
+    """The result of a job. `digests` has one per shard, of its records, in order: equal for equal output.
+
+    `seconds` are those of the last run; `resumed` counts the records that an earlier, interrupted run converted.
+    """
 
     version: str
     target: str
     sources: list[str]
     output: str
     seconds: float
+    resumed: int = 0
     shards: int
     digests: list[str]
     tally: Tally
 
     @property
     def records_per_second(self) -> float:
-        return self.tally.records / self.seconds if self.seconds else 0.0
+        return (self.tally.records - self.resumed) / self.seconds if self.seconds else 0.0
 
     def by_severity(self) -> dict[str, int]:
         """Return how many losses there were of each severity, worst first."""
@@ -40,6 +44,8 @@ class Report(Struct, frozen=True, kw_only=True):
             parts.append(f"{tally.rejected:,} rejected")
         if tally.left_out:
             parts.append(f"{tally.left_out:,} left out by --filter")
+        if self.resumed:
+            parts.append(f"{self.resumed:,} in an earlier run")
         return f"{', '.join(parts)}; {self.seconds:.1f} s, {self.records_per_second:,.0f} records/s"
 
     def page(self) -> bytes:

@@ -119,6 +119,7 @@ def _numbers(report: Report) -> str:
         "without any loss": f"{tally.lossless:,}",
         "rejected": f"{tally.rejected:,}",
         "left out": f"{tally.left_out:,}",
+        "from an earlier run": f"{report.resumed:,}",
         "read": _bytes(tally.input_sizes.total),
         "written": _bytes(tally.output_sizes.total),
         "tokens reported": f"{tally.input_tokens + tally.output_tokens:,}",
@@ -127,7 +128,7 @@ def _numbers(report: Report) -> str:
         "seconds": f"{report.seconds:,.1f}",
         "shards": f"{report.shards:,}",
     }
-    for name in ("left out", "tokens reported", "tokens in requests, estimated"):
+    for name in ("left out", "from an earlier run", "tokens reported", "tokens in requests, estimated"):
         if shown[name] == "0":
             del shown[name]
     return _list(shown)

@@ -24,26 +24,29 @@ from dragoman.batch.tables import arrow
 from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.installation import install_command
 
-SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
 """Possible file types of a shard."""
+FILE_SUFFIXES = (*SUFFIXES, "json")
+"""Possible file types of one output file. A JSON array is made of shards of lines."""
 UNFINISHED = ".part"
 """Suffix of a file while it is written."""
 _LEVELS = {"gz": 6, "zst": 3}
 _BUFFER = 1 << 20
+_TABLES = frozenset({"parquet", "arrow"})
 
 
 def suffix_of(name: str) -> str | None:
     """Return the kind of output file that a name asks for; None: it is a folder of shards."""
     lowered = name.lower()
-    if lowered.endswith((".json", ".ndjson")):
+    if lowered.endswith(".ndjson"):
         return "jsonl"
-    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+    for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):
         if lowered.endswith("." + suffix):
             return suffix
     if Path(lowered).suffix and not lowered.endswith("/"):
         raise InvalidValue(
             path="output",
-            expected="a folder, or a file that ends in " + ", ".join(f".{suffix}" for suffix in SUFFIXES),
+            expected="a folder, or a file that ends in " + ", ".join(f".{suffix}" for suffix in FILE_SUFFIXES),
             found=name,
         )
     return None
@@ -210,11 +213,12 @@ class _Gzip:
         return b""
 
 
-class _Parquet:
-    """A Parquet file with one column per key; nested values are JSON text, because their types differ by record."""
+class _Table:
+    """A table with one column per key; nested values are JSON text, because their types differ by record."""
 
-    def __init__(self) -> None:
+    def __init__(self, suffix: str) -> None:
         arrow()
+        self._suffix = suffix
         self._lines: list[bytes] = []
 
     def pack(self, block: bytes) -> bytes:
@@ -222,10 +226,14 @@ class _Parquet:
         return b""
 
     def finish(self) -> bytes:
-        return parquet_bytes(self._lines)
+        table = _table_of(self._lines)
+        sink = arrow().BufferOutputStream()
+        with _table_writer(self._suffix, sink, table.schema) as writer:
+            writer.write_table(table)
+        return cast("bytes", sink.getvalue().to_pybytes())
 
 
-def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
+def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Table:
     if suffix == "jsonl.gz":
         return _Gzip()
     if suffix == "jsonl.zst":
@@ -235,7 +243,7 @@ def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
             message = f"zstd files need zstandard: {install_command('batch')}"
             raise NotConfigured(message, missing="zstandard") from error
         return _Packed(zstandard.ZstdCompressor(level=_LEVELS["zst"]).compressobj())
-    return _Parquet() if suffix == "parquet" else _Plain()
+    return _Table(suffix) if suffix in _TABLES else _Plain()
 
 
 def check_packages(suffix: str) -> None:
@@ -243,15 +251,28 @@ def check_packages(suffix: str) -> None:
     _packer(suffix)
 
 
-def parquet_bytes(lines: Sequence[bytes]) -> bytes:
-    """Return the records as a Parquet file."""
+def _table_writer(suffix: str, output: Any, schema: Any) -> Any:
     pyarrow = arrow()
+    if suffix == "parquet":
+        return pyarrow.parquet.ParquetWriter(output, schema, compression="zstd")
+    return pyarrow.ipc.new_stream(output, schema)  # what `datasets` reads and writes
+
+
+def _read_table(suffix: str, stream: IO[bytes]) -> Any:
+    pyarrow = arrow()
+    return pyarrow.parquet.read_table(stream) if suffix == "parquet" else pyarrow.ipc.open_stream(stream).read_all()
+
+
+def _read_schema(suffix: str, stream: IO[bytes]) -> Any:
+    pyarrow = arrow()
+    return pyarrow.parquet.read_schema(stream) if suffix == "parquet" else pyarrow.ipc.open_stream(stream).schema
+
+
+def _table_of(lines: Sequence[bytes]) -> Any:
     rows = [_cells(msgspec.json.decode(line)) for line in lines]
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
-    sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
-    return cast("bytes", sink.getvalue().to_pybytes())
+    return arrow().table(columns)
 
 
 def _cells(record: Any) -> dict[str, Any]:
@@ -279,26 +300,40 @@ def _column(values: list[Any]) -> Any:
 
 def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
     """Write all shards to the output, one after the other."""
-    if suffix == "parquet":
-        _join_parquet(names, output)
+    if suffix in _TABLES:
+        _join_tables(names, suffix, output)
+        return
+    if suffix == "json":
+        _join_array(names, output)
         return
     for name in names:
         with opened(name) as stream:
             shutil.copyfileobj(stream, output, _BUFFER)
 
 
-def _join_parquet(names: Sequence[str], output: IO[bytes]) -> None:
-    """Write one row group per shard. Shards may have different columns: the file has all of them."""
+def _join_array(names: Sequence[str], output: IO[bytes]) -> None:
+    """Write one array, a record per line."""
+    before = b"[\n"
+    for name in names:
+        with opened(name) as stream:
+            for line in stream:
+                output.write(before + line.removesuffix(b"\n"))
+                before = b",\n"
+    output.write(b"[]\n" if before == b"[\n" else b"\n]\n")
+
+
+def _join_tables(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
+    """Write one row group, or one batch, per shard. Shards may have different columns: the file has all of them."""
     pyarrow = arrow()
     schemas = []
     for name in names:
         with opened(name) as stream:
-            schemas.append(pyarrow.parquet.read_schema(stream))
+            schemas.append(_read_schema(suffix, stream))
     schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
-    with pyarrow.parquet.ParquetWriter(output, schema, compression="zstd") as writer:
+    with _table_writer(suffix, output, schema) as writer:
         for name in names:
             with opened(name) as stream:
-                table = pyarrow.parquet.read_table(stream)
+                table = _read_table(suffix, stream)
             for field in schema:
                 if field.name not in table.schema.names:
                     table = table.append_column(field, pyarrow.nulls(table.num_rows, field.type))

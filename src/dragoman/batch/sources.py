@@ -96,6 +96,9 @@ _DATA_FILES = (
 )
 """Files of a folder that are read: those of the first kind that it has. Data sets also have JSON files about them."""
 
+_ABOUT_DATA = ("dataset_info.json", "dataset_dict.json", "state.json")
+"""Files that `datasets.save_to_disk` writes about the data; the first two say that it wrote the folder."""
+
 
 def find_sources(names: Sequence[str], format_name: str | None = None) -> list[Source]:
     """Return the sources for files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order.
@@ -147,14 +150,21 @@ def _local_paths(name: str) -> list[str]:
     if path.is_dir():
         # `datasets.save_to_disk` writes arrow files, downloaded datasets have data/*.parquet.
         for patterns in _DATA_FILES:
-            files = (file for pattern in patterns for file in path.rglob(pattern) if ".batch" not in file.parts)
+            files = (file for pattern in patterns for file in path.rglob(pattern) if _is_data(file))
             if paths := sorted(str(file) for file in files):
-                return [file for file in paths if not Path(file).name.startswith((".", "cache-"))]
+                return paths
         known = ", ".join(pattern for patterns in _DATA_FILES for pattern in patterns)
         raise SourceError(f"cannot read {name}: the folder has no {known}")
     if path.exists():
         return [name]
     return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
+
+
+def _is_data(file: Path) -> bool:
+    """Return whether a file of a folder has records: not the state of a job, nor what `datasets` keeps beside them."""
+    if ".batch" in file.parts or file.name.startswith((".", "cache-")):
+        return False
+    return file.name not in _ABOUT_DATA or not any((file.parent / name).exists() for name in _ABOUT_DATA[:2])
 
 
 def _remote_paths(name: str) -> list[str]:
@@ -169,8 +179,18 @@ def _stdin_source() -> Source:
     text = _start_of_stdin(compression).removeprefix(BOM).lstrip()
     # Of one long line only the start is seen: it may be a line that is a list of messages, or an array of records.
     # One that begins with a line end is what programs print for people.
-    is_array = text.startswith(b"[") and text[1:].lstrip(b" \t\r").startswith(b"\n")
+    is_array = text.startswith(b"[") and (text[1:].lstrip(b" \t\r").startswith(b"\n") or _starts_with_a_record(text))
     return Source(STDIN, "array" if is_array else "lines", compression)
+
+
+def _starts_with_a_record(array: bytes) -> bool:
+    """Return whether the first element of a one-line array is a record and could not be a message or an item of one."""
+    line, _, rest = array.partition(b"\n")
+    first = None
+    with suppress(DragomanError):  # a line that is no JSON is rejected when it is read
+        first = next(iter(_array_framing().feed(line)), None) if not rest.strip() else None
+    value = parse_json(first) if first is not None and _is_known(first) else None
+    return isinstance(value, dict) and not value.keys() & {"role", "type"}
 
 
 def _start_of_stdin(compression: Compression = "") -> bytes:
@@ -464,8 +484,12 @@ def _whole_record(stream: IO[bytes], _size: int) -> Iterator[bytes]:
     yield _as_line(stream.read(MAX_BODY_BYTES + 1).removeprefix(BOM))
 
 
+def _array_framing() -> JsonArray:
+    return JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
+
+
 def _array_elements(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    framing = JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
+    framing = _array_framing()
     block, held = list[bytes](), 0
     while chunk := stream.read(_CHUNK):
         for element in framing.feed(chunk):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.record_converter import PACKED, SNIFFED, expected_format, unpacked_json
 from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote, remote_file_system
-from dragoman.errors import DragomanError, NotConfigured
+from dragoman.errors import DragomanError, InvalidValue, NotConfigured
 from dragoman.installation import install_command
 
 if TYPE_CHECKING:
@@ -211,8 +211,22 @@ def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Itera
 # ── tables in memory ──
 
 
+class SupportsArrowStream(Protocol):
+    """A frame that hands out its contents as Arrow: of Polars, pandas, DuckDB and others."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def _table_from(frame: object) -> Any:
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise InvalidValue(
+            path="table", expected="an Arrow table, or a frame that gives one", found=type(frame).__name__
+        )
+    return arrow().table(frame)
+
+
 def map_batches(
-    table: pa.Table | pa.RecordBatch,
+    table: pa.Table | pa.RecordBatch | SupportsArrowStream,
     *,
     target: str,
     source: str | None = None,
@@ -223,12 +237,13 @@ def map_batches(
 
     The result has the columns `record` (JSON text, null where the row was rejected), `losses` (a list of texts) and
     `rejected` (the reason, or null). It fits `ray.data.Dataset.map_batches(…, batch_format="pyarrow")`,
-    `datasets.Dataset.with_format("arrow").map(…, batched=True)`, and Polars and pandas through their Arrow conversion.
+    `datasets.Dataset.with_format("arrow").map(…, batched=True)`, and frames of Polars and pandas (2.2 or later).
     """
     pyarrow = arrow()
     options = ConvertOptions(target=target, source=source, model=model)
     options.check()
-    batches = table.to_batches() if hasattr(table, "to_batches") else [table]
+    given = table if isinstance(table, pyarrow.Table | pyarrow.RecordBatch) else _table_from(table)
+    batches = given.to_batches() if isinstance(given, pyarrow.Table) else [given]
     records = [record for batch in batches for record in rows_of(batch, column)]
     rows = _TableRows(options, records)
     text = pyarrow.string()

@@ -11,8 +11,8 @@ DESCRIPTION = """\
 Converts files of stored requests, responses and conversations. SRC is a file, a
 glob, a folder (of shards, or a Hugging Face dataset), stdin (-) or an address in
 object storage (s3://…, gs://…): JSON Lines, JSON arrays, Parquet, Arrow, SQLite;
-.gz and .zst too. DST is a file (.jsonl, .jsonl.gz, .jsonl.zst, .parquet), a folder
-of shards, or stdout (-).
+.gz and .zst too. DST is a file (.jsonl, .jsonl.gz, .jsonl.zst, .json, .parquet,
+.arrow), a folder of shards, or stdout (-).
 
 A record that cannot be converted goes to the reject file next to DST, with its line,
 path and reason; the others are converted. An interrupted job resumes when the same
@@ -168,7 +168,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add("--shard-size", type=int, default=16, metavar="MB", help="input per shard (default: %(default)s)")
     add(
         "--output-format",
-        choices=("jsonl", "jsonl.gz", "jsonl.zst", "parquet"),
+        choices=("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"),
         help="format of the shards in a folder",
     )
     add("--max-errors", type=int, metavar="N", help="stop when more records were rejected (default: never)")

@@ -195,16 +195,17 @@ class ProgressLines(Generic[T]):
 
 def describe(progress: Progress) -> str:
     """The progress of a job in one line."""
-    rate = progress.records / progress.seconds if progress.seconds else 0
+    rate = (progress.records - progress.resumed_records) / progress.seconds if progress.seconds else 0
     share = f"{100 * progress.bytes_done / progress.bytes_total:.0f} %, " if progress.bytes_total else ""
     rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""
     return f"{share}{progress.records:,} records, {rate:,.0f}/s{_remaining(progress)}{rejected}"
 
 
 def _remaining(progress: Progress) -> str:
-    if not progress.bytes_total or not progress.bytes_done:
+    done = progress.bytes_done - progress.resumed_bytes
+    if not progress.bytes_total or not done:
         return ""
-    left = progress.seconds * (progress.bytes_total - progress.bytes_done) / progress.bytes_done
+    left = progress.seconds * (progress.bytes_total - progress.bytes_done) / done
     return f", {left / _MINUTE:.0f} min left" if left >= _MINUTE else f", {max(left, 0):.0f} s left"
 
 
