@@ -187,7 +187,7 @@ def _starts_with_a_record(array: bytes) -> bool:
     """Return whether the first element of a one-line array is a record and could not be a message or an item of one."""
     line, _, rest = array.partition(b"\n")
     first = None
-    with suppress(DragomanError):  # a line that is no JSON is rejected when it is read
+    with suppress(DragomanError):  # a line that is not valid JSON is rejected when it is read
         first = next(iter(_array_framing().feed(line)), None) if not rest.strip() else None
     value = parse_json(first) if first is not None and _is_known(first) else None
     return isinstance(value, dict) and not value.keys() & {"role", "type"}
