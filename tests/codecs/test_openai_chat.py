@@ -862,3 +862,58 @@ def test_references_among_thoughts_come_back() -> None:
     again = dragoman.encode_response(answer, "openai-chat")
     assert answer.reasoning == "a"
     assert (again.body, again.losses) == (body, ())
+
+
+@each(
+    ("wire", "settings"),
+    [
+        ({"reasoning": {"effort": "high"}}, ir.ReasoningSettings(None, "high")),
+        ({"reasoning": {"effort": "none"}}, ir.ReasoningSettings("off", "none")),
+        ({"reasoning": {"max_tokens": 2000, "exclude": True}}, ir.ReasoningSettings("on", None, 2000, visible=False)),
+        ({"reasoning": {"enabled": True, "exclude": False}}, ir.ReasoningSettings("on", visible=True)),
+        ({"reasoning": {"enabled": False}}, ir.ReasoningSettings("off")),
+        ({"reasoning": {"max_tokens": 2000}, "reasoning_effort": "low"}, ir.ReasoningSettings("on", "low", 2000)),
+        ({"reasoning": {"effort": "high"}, "reasoning_effort": "low"}, ir.ReasoningSettings(None, "high")),
+        ({"reasoning": {"max_tokens": 0}, "reasoning_effort": "low"}, ir.ReasoningSettings(None, "low")),
+        ({"reasoning": {"effort": 5}}, None),
+        ({"reasoning": {}}, None),
+    ],
+)
+def test_reasoning_in_one_object_is_read_and_comes_back(
+    wire: dict[str, Any], settings: ir.ReasoningSettings | None
+) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **wire}
+    request = dragoman.decode_request(body, "openai-chat")
+    found = request.reasoning
+    assert (found if found is None else structs.replace(found, metadata=None)) == settings
+    for target in ("openai-chat", "openrouter"):
+        assert dragoman.encode_request(request, target).body == body
+
+
+def test_reasoning_in_one_object_crosses() -> None:
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": 8000,
+        "reasoning": {"max_tokens": 2000, "summary": "auto"},
+        "reasoning_effort": "low",
+    }
+    claude = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages")
+    assert claude.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert "$.reasoning.summary" in {loss.path for loss in claude.losses}
+    gemini = dragoman.translate_request({**body, "model": "gemini-2.5-flash"}, source="openai-chat", target="gemini")
+    assert gemini.body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 2000
+    assert {"$.reasoning.summary", "$.reasoning_effort"} <= {loss.path for loss in gemini.losses}
+    mistral = dragoman.translate_request(body, source="openai-chat", target="mistral")
+    assert (mistral.body["reasoning_effort"], "reasoning" in mistral.body) == ("low", False)
+    assert {"$.reasoning.summary", "$.reasoning.max_tokens"} == {loss.path for loss in mistral.losses}
+
+
+def test_a_changed_effort_replaces_the_object() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "reasoning": {"effort": "high"}}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert request.reasoning is not None
+    changed = structs.replace(request, reasoning=structs.replace(request.reasoning, effort="low"))
+    written = dragoman.encode_request(changed, "openai-chat").body
+    assert (written["reasoning_effort"], "reasoning" in written) == ("low", False)
+    assert "reasoning" not in dragoman.encode_request(structs.replace(request, reasoning=None), "openai-chat").body
