@@ -845,25 +845,6 @@ def test_a_call_in_both_spellings_runs_once() -> None:
     assert [(call.id, call.name) for call in answer.tool_calls] == [("1", "f")]
 
 
-def test_parameters_of_a_media_type_do_not_hide_the_picture() -> None:
-    part = {"type": "image_url", "image_url": {"url": "data:image/png;charset=utf-8;base64,aGk="}}
-    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
-    request = dragoman.decode_request(body, "openai-chat")
-    assert dragoman.encode_request(request, "openai-chat").body == body
-    (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
-    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
-
-
-def test_references_among_thoughts_come_back() -> None:
-    pieces = [{"type": "text", "text": "a"}, {"type": "tool_reference", "tool": "t", "title": "b"}]
-    thought = {"type": "thinking", "thinking": pieces, "closed": True, "signature": "s"}
-    body = chat_answer({"content": [{"type": "text", "text": "c"}, thought, {"type": "text", "text": "d"}]})
-    answer = dragoman.decode_response(body, "openai-chat")
-    again = dragoman.encode_response(answer, "openai-chat")
-    assert answer.reasoning == "a"
-    assert (again.body, again.losses) == (body, ())
-
-
 @each(
     ("wire", "settings"),
     [
@@ -917,3 +898,14 @@ def test_a_changed_effort_replaces_the_object() -> None:
     written = dragoman.encode_request(changed, "openai-chat").body
     assert (written["reasoning_effort"], "reasoning" in written) == ("low", False)
     assert "reasoning" not in dragoman.encode_request(structs.replace(request, reasoning=None), "openai-chat").body
+
+
+@each("members", [{"arguments": '{"a": 1}'}, {"arguments": {"a": 1}}, {"arguments": None}, {}])
+def test_a_call_without_an_object_around_its_name_is_that_call(members: dict[str, Any]) -> None:
+    call = {"id": "call_1", "type": "function", "name": "f", **members}
+    body = chat_answer({"content": None, "tool_calls": [call]}, "tool_calls")
+    answer = dragoman.decode_response(body, "openai-chat")
+    (found,) = answer.tool_calls
+    assert (found.id, found.name) == ("call_1", "f")
+    assert found.arguments == ({"a": 1} if members.get("arguments") else {})
+    assert dragoman.encode_response(answer, "openai-chat").body == body
