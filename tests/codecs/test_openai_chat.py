@@ -909,3 +909,21 @@ def test_a_call_without_an_object_around_its_name_is_that_call(members: dict[str
     assert (found.id, found.name) == ("call_1", "f")
     assert found.arguments == ({"a": 1} if members.get("arguments") else {})
     assert dragoman.encode_response(answer, "openai-chat").body == body
+
+
+def test_a_streamed_call_without_an_object_around_its_name_is_that_call() -> None:
+    first = {"index": 0, "id": "call_1", "type": "function", "name": "f", "arguments": '{"a"'}
+    deltas = [
+        ({"tool_calls": [first]}, None),
+        ({"tool_calls": [{"index": 0, "arguments": ":1}"}]}, None),
+        ({}, "tool_calls"),
+    ]
+    translator = dragoman.StreamTranslator(source="openai-chat", target="anthropic-messages")
+    for delta, finish in deltas:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+        translator.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    translator.feed(b"data: [DONE]\n\n")
+    translator.close()
+    (call,) = translator.completion.tool_calls
+    assert (call.id, call.name, call.arguments) == ("call_1", "f", {"a": 1})
