@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,13 +42,16 @@ _CONFIGURATION = """\
 
 <!-- Written by `python scripts/reference_docs.py` from `src/dragoman/gateway/config.py`; do not edit. -->
 
-One TOML file for `dragoman serve`, `ask`, `run`, `chat`, `keys` and `usage`: the one that `--config` or
-`$DRAGOMAN_CONFIG` names, else `dragoman.toml` of the current folder, else `~/.config/dragoman/dragoman.toml`. `ask`,
-`run` and `chat` use `[defaults]`, `[chat]`, `[providers]` and `[routes]` (the first target of a route); a file that
-merely lies in the current folder does not send your keys to another host.
+`dragoman serve`, `ask`, `run`, `chat`, `keys` and `usage` read one TOML file: the one that `--config` or
+`$DRAGOMAN_CONFIG` names, else `dragoman.toml` of the current folder, else `~/.config/dragoman/dragoman.toml`.
 
-`dragoman serve --check` reads the file, asks every upstream and reports. Unknown settings and wrong types are errors
-with line and column. `SIGHUP` reads the file again. An example with comments: [the gateway](gateway.md#configuration).
+`ask`, `run` and `chat` use `[defaults]`, `[chat]`, `[providers]` and `[routes]` (the first target of a route). A
+`dragoman.toml` that was found in the current folder may come from others. So your own keys are not sent to its
+`base_url`, unless that is on this machine or you name the file with `--config`.
+
+`dragoman serve --check` checks the file and contacts every upstream. Unknown settings and wrong types are errors with
+line and column. `SIGHUP` makes `serve` read the file again. An example with comments:
+[the gateway](gateway.md#configuration).
 """
 _COMMANDS = """\
 # Commands
@@ -105,7 +109,8 @@ def _type(annotation: object) -> str:
     if origin is tuple:
         return f"list of {_type(arguments[0])}"
     if origin is dict:
-        return "table of text"
+        value = _type(arguments[1])
+        return "table of tables" if value == "table" else f"table of {value}"
     if arguments:
         return " or ".join(dict.fromkeys(_type(one) for one in arguments if one is not type(None)))
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
@@ -119,7 +124,7 @@ def _default(field: structs.FieldInfo) -> str:
         return "needed"
     if value is None or value in ("", ()) or isinstance(value, msgspec.Struct):
         return ""
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return f"`{json.dumps(value, ensure_ascii=False) if isinstance(value, bool | tuple) else value}`"
 
 
 def commands() -> str:

@@ -41,36 +41,36 @@ class Server(_Table, frozen=True, kw_only=True):
     """Keys that clients must send: plain, `env:NAME`, or `sha256:HEX`. Without keys here and in the database, none is
     required."""
     max_body: int = 64 << 20
-    """Maximum bytes of one request, compressed and decompressed."""
+    """Maximum bytes of one request, compressed and decompressed; larger ones get a 413."""
     max_buffered: int = 256 << 20
-    """Maximum bytes of all request bodies in memory; further requests get a 503. Also of all answers that clients
-    do not read; beyond it, connections with the most are cut."""
+    """Maximum bytes of all request bodies in memory; further requests get a 503. The same limit applies to answers
+    that clients do not read; beyond it, the connections with the most unread bytes are closed."""
     request_seconds: float = 300.0
-    """Time limit for a client to send a whole request."""
+    """Seconds for a client to send a whole request; slower ones get a 408."""
     body_rate: float = 1024.0
-    """Minimum bytes per second at which a request body must arrive."""
+    """Minimum bytes per second at which a request body must arrive, over ten seconds; slower ones get a 408."""
     tls_cert: str = ""
-    """A file with the certificate chain (PEM): clients are served over TLS."""
+    """A file with the certificate chain (PEM), to serve HTTPS; empty serves HTTP."""
     tls_key: str = ""
-    """The file with its private key; empty if the certificate's file contains it."""
+    """The file with the private key (PEM); empty if the file of the certificate contains it."""
     max_requests: int = 2_000
     """Maximum number of requests in progress; further ones get a 503."""
     drain_seconds: float = 30.0
-    """Time for answers in progress to end after SIGTERM."""
+    """Seconds for answers in progress to end after SIGTERM."""
     database: str = ""
-    """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
+    """Store of keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty: in memory."""
     usage: bool = True
-    """Whether requests without a key are written to the database, too."""
+    """Whether usage of requests without a key is written to the database, too."""
     signature_seconds: float = 7 * 86_400.0
-    """How long vendors' signatures are remembered for clients of other formats; 0 sends them to the clients instead."""
+    """Seconds that vendors' signatures are stored for clients of other formats; 0 sends them to clients instead."""
     limits: str = ""
-    """Store of rates and concurrency: `redis://…`, `env:NAME`, or `memory` per process; empty: with the keys."""
+    """Store of rates and concurrency: `redis://…`, `env:NAME`, or `memory` per process; empty: the `database`."""
     lease_seconds: float = 15.0
-    """How long a running request still counts after its gateway has died."""
+    """Seconds for which a running request still counts after its gateway died."""
     batch_concurrency: int = 4
-    """Concurrent requests of batch jobs per process, for providers without a batch API; 0 turns batches off."""
+    """Concurrent requests, per process, of batches that the gateway runs itself; 0 turns these batches off."""
     batch_seconds: float = 86_400.0
-    """When requests of a batch that have not started expire."""
+    """Seconds after which requests of a batch that have not started expire."""
     batch_bytes: int = 1 << 30
     """Maximum bytes of files and batches that are stored for one key."""
     log: Literal["auto", "json", "text", "off"] = "auto"
@@ -78,42 +78,42 @@ class Server(_Table, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
     """Origins of web pages that may call the gateway, such as `https://app.example.com`; `*` allows all."""
     page: bool = True
-    """The page at `/`, with the last requests, held in memory."""
+    """Whether there is a page at `/`. It shows the last requests, which are held in memory."""
 
 
 class TimeLimits(_Table, frozen=True, kw_only=True):
-    """Seconds that the gateway waits for a provider."""
+    """Time limits for requests to a provider, in seconds."""
 
     connect: float = 10.0
-    """For a connection."""
+    """Until the connection is open."""
     first_byte: float = 600.0
-    """For the first byte of an answer."""
+    """Until the first byte of the answer."""
     between_bytes: float = 120.0
-    """Between two chunks of an answer."""
+    """Between two chunks of the answer."""
     total: float | None = None
-    """For a whole answer; unlimited by default."""
+    """For the whole answer; unlimited by default."""
 
 
 class BreakerTable(_Table, frozen=True, kw_only=True):
-    """The circuit breaker of each model."""
+    """The circuit breaker. Each model of the provider has its own."""
 
     failures: int = 5
     """Failures in a row that open it."""
     seconds: float = 10.0
-    """How long it stays open before one request may try the model again."""
+    """Seconds that it stays open before one request may try the model again."""
 
 
 class ProviderTable(_Table, frozen=True, kw_only=True):
     """A provider, under its own name or one of your choice."""
 
     kind: str = ""
-    """Which provider of `dragoman models` this is; defaults to the name of the table."""
+    """The provider, as `dragoman models` lists it; defaults to the name of the table."""
     base_url: str | None = None
     """Replaces the provider's own URL."""
     api_key: str | None = None
     """Its key, plain or as `env:NAME`; defaults to the environment variable of the vendor's SDK."""
     api_keys: tuple[str, ...] = ()
-    """Several keys that are used in turn, instead of `api_key`."""
+    """Several keys, instead of `api_key`; requests use them in turn."""
     region: str | None = None
     """Bedrock: the AWS region."""
     project: str | None = None
@@ -123,15 +123,15 @@ class ProviderTable(_Table, frozen=True, kw_only=True):
     api_version: str | None = None
     """Azure: the version of the API."""
     profile: str | None = None
-    """A profile of limits and abilities for a compatible server, such as `groq` or `vllm`."""
+    """What a compatible server accepts: the profile of a known one, such as `groq` or `vllm`."""
     headers: dict[str, str] = {}
     """Sent with each request."""
     timeouts: TimeLimits = TimeLimits()
-    """How long to wait for it."""
+    """See `[providers.NAME.timeouts]`."""
     breaker: BreakerTable = BreakerTable()
-    """When to stop sending requests to a model."""
+    """See `[providers.NAME.breaker]`."""
     models: tuple[str, ...] = ()
-    """The models to list, instead of those that the provider lists."""
+    """The models that clients see in lists, instead of those that the provider lists."""
 
 
 class Weighted(_Table, frozen=True, kw_only=True):
@@ -153,11 +153,11 @@ class RouteTable(_Table, frozen=True, kw_only=True):
     strict: bool = False
     """Refuse requests whose translation would lose something."""
     max_output_tokens: int | None = None
-    """The maximum, and the default if the client sets none."""
+    """The maximum output tokens; also the default if the client sets none."""
     reasoning: Effort | None = None
     """The reasoning effort if the client sets none."""
     cache: Literal["5m", "1h"] | None = None
-    """Lifetime of an automatic cache mark, for upstreams that support marks, if the client sets none."""
+    """Mark requests for the prompt cache of Anthropic and Bedrock with this lifetime, if the client sets no mark."""
     drop: tuple[str, ...] = ()
     """Settings that are never forwarded, by their names in the intermediate format."""
     attempts: int = 3
@@ -181,7 +181,7 @@ class CacheTable(_Table, frozen=True, kw_only=True):
     """The response cache: equal requests to the same model get the same answer, even in different formats."""
 
     seconds: float = 0.0
-    """How long an answer is reused; 0 turns the cache off."""
+    """Seconds for which an answer is reused; 0 turns the cache off."""
     store: str = "memory"
     """`memory` per process, `database` (that of `server.database`), `redis://…` or `env:NAME`."""
     shared: bool = False
@@ -219,13 +219,13 @@ class McpTable(_Table, frozen=True, kw_only=True):
     serve: bool = False
     """Serve the gateway itself as an MCP server at `/mcp`: ask a model, convert a body, and the tools of `servers`."""
     rounds: int = 8
-    """How often the tools of one request may be run before the model has to answer."""
+    """Maximum rounds of tool calls of one request; after them the model has to answer without tools."""
     calls: int = 32
-    """Maximum number of calls of one request, over all rounds."""
+    """Maximum tool calls of one request, in all rounds together."""
     call_seconds: float = 60.0
-    """For one call."""
+    """Time limit of one call."""
     connect_seconds: float = 30.0
-    """For a server to start."""
+    """Time limit for a server to start."""
     max_result: int = 65_536
     """Maximum characters of one result; longer ones are truncated."""
     servers: dict[str, McpServerTable] = {}
@@ -233,7 +233,7 @@ class McpTable(_Table, frozen=True, kw_only=True):
 
 
 class LogTable(_Table, frozen=True, kw_only=True):
-    """What is logged, beyond a line for each request."""
+    """Where the log is written, and whether it contains bodies. `server.log` sets its format."""
 
     file: str = ""
     """Write lines of JSON to this file instead of standard error. It may be moved at any time (log rotation)."""
@@ -247,13 +247,14 @@ class TelemetryTable(_Table, frozen=True, kw_only=True):
     """Spans for an OpenTelemetry collector."""
 
     endpoint: str = ""
-    """`http://127.0.0.1:4318`; defaults to OTEL_EXPORTER_OTLP_ENDPOINT. With neither, nothing is sent."""
+    """URL of the collector, such as `http://127.0.0.1:4318`; defaults to `$OTEL_EXPORTER_OTLP_ENDPOINT`. Without
+    either, nothing is sent."""
     headers: dict[str, str] = {}
     """Headers for the collector; a value may be `env:NAME`."""
     service: str = "dragoman"
     """The name of the service in the spans."""
     ratio: float = 1.0
-    """The ratio of sampled traces that begin here. For traces that a client began, the client's decision applies."""
+    """Share of the traces that begin here which is sampled. For traces that a client began, the client decides."""
 
 
 class DefaultsTable(_Table, frozen=True, kw_only=True):
@@ -266,14 +267,14 @@ class DefaultsTable(_Table, frozen=True, kw_only=True):
 
 
 class ChatTable(_Table, frozen=True, kw_only=True):
-    """The models of `dragoman chat`."""
+    """The models of `dragoman chat` and of the chat in the browser."""
 
     models: dict[str, str] = {}
-    """Name -> `provider/model` or a route, instead of the default ones."""
+    """Names of participants, each with its `provider/model` or route, instead of the default ones."""
     default: tuple[str, ...] = ()
     """The models that answer a message without a mention; `all` means every model."""
     share: bool = False
-    """Models see each other's answers."""
+    """Whether models see each other's answers."""
 
 
 class Config(_Table, frozen=True, kw_only=True):
