@@ -15,7 +15,6 @@ from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_M
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.thinking import (
     OBJECT,
-    decode_object,
     decode_reasoning,
     encode_reasoning,
     without_sampling,
@@ -125,11 +124,8 @@ def decode_request(body: bytes) -> Request:
         search = HOSTED.read_settings(extra)
         if search is not None:
             tools, extra = DecodedTools((*tools.tools, search)), extra or None
-    effort = wire.reasoning_effort
-    reasoning = None if effort is UNSET else decode_reasoning(effort)
-    if extra is not None and OBJECT in extra:
-        reasoning = decode_object(extra, None if effort is UNSET else effort)
-        extra = extra or None
+    reasoning = decode_reasoning(None if wire.reasoning_effort is UNSET else wire.reasoning_effort, extra)
+    extra = extra or None
     maximum, seed = wire.max_completion_tokens, wire.seed
     output = None if wire.response_format is UNSET else decode_output(wire.response_format)
     metadata: Metadata | None = None

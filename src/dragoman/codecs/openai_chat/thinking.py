@@ -30,19 +30,21 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _NOTHING = ReasoningObject()
 
 
-def decode_reasoning(effort: str) -> ReasoningSettings:
-    return ReasoningSettings("off" if effort == "none" else None, effort)
+def decode_reasoning(effort: str | None, extra: Extra | None) -> ReasoningSettings | None:
+    """Return the settings of the effort and of the object, which is taken out of the keys if we understand it."""
+    if extra is not None and OBJECT in extra:
+        return _decode_object(extra, effort)
+    return None if effort is None else ReasoningSettings("off" if effort == "none" else None, effort)
 
 
-def decode_object(extra: Extra, effort: str | None) -> ReasoningSettings | None:
-    """Take the object out of the keys, if we understand it; `effort` is the one beside it."""
+def _decode_object(extra: Extra, effort: str | None) -> ReasoningSettings | None:
     raw = extra[OBJECT]
     try:
         wire = _object(raw)
     except msgspec.ValidationError:
         wire = _NOTHING
     if wire == _NOTHING:
-        return None if effort is None else decode_reasoning(effort)
+        return decode_reasoning(effort, None)
     del extra[OBJECT]
     # Sent back within the object; also noted separately, so that other targets report them as losses.
     notes = {key: value for key, value in _entries(raw).items() if key not in _KNOWN and key[:1] != "~"}
