@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
+from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli import main
 from dragoman.detection import Detected
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
@@ -95,6 +96,8 @@ def test_formats_lists_them_last(capsys: pytest.CaptureFixture[str]) -> None:
     rows = capsys.readouterr().out.splitlines()
     assert [row.split()[0] for row in rows[-len(RECORDS) :]] == list(RECORDS)
     assert all("(stored histories)" in row for row in rows[-len(RECORDS) :])
+    known = {*dragoman.formats(None), *dragoman.formats("dataset"), *BATCH_FILES}
+    assert {row.split()[0] for row in rows[1:]} == known
 
 
 def test_a_stream_is_not_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ SUMMARY = "list the formats"
 DESCRIPTION = """\
 Lists the formats, the family each belongs to (formats of one family understand
 each other's signatures and private fields), and where a request is sent.
-The last ones are storage formats of chat programs; no API uses them.
+No API uses the rest: batch files of providers (for `dragoman batch`), stored
+conversations (training data, logs of agents, exports) and stored histories.
 """
 EXAMPLES = ""
 
@@ -25,10 +26,30 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
 
     stream = stdout()
     heading, *rows = align_columns(
-        [_HEADINGS, *map(_row, (*formats(), *formats("compatible"))), *map(_stored_row, formats("record"))]
+        [
+            _HEADINGS,
+            *map(_row, (*formats(), *formats("compatible"))),
+            *_batch_file_rows(),
+            *map(_dataset_row, formats("dataset")),
+            *map(_stored_row, formats("record")),
+        ]
     )
     print(terminal_of(stream).paint(heading, "bold"), *rows, sep="\n", file=stream)
     return 0
+
+
+def _batch_file_rows() -> list[tuple[str, ...]]:
+    from dragoman.batch.provider_files import BATCH_FILES
+    from dragoman.codecs.registry import codec
+
+    return [(name, codec(file.format).profile.family, "", "(batch files)", "") for name, file in BATCH_FILES.items()]
+
+
+def _dataset_row(name: str) -> tuple[str, ...]:
+    from dragoman.codecs.datasets.catalogue import dataset
+
+    kind = "stored conversations, read only" if dataset(name).write is None else "stored conversations"
+    return name, "", "", f"({kind})", ""
 
 
 def _stored_row(name: str) -> tuple[str, ...]:
