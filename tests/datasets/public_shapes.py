@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.datasets.stories import ARGUMENTS, CHAT, FUNCTION, TEXT, TOOLS
+from tests.datasets.stories import ARGUMENTS, CHAT, FUNCTION, STORIES, TEXT, TOOLS
 
 QUESTION, RESULT, ANSWER = "Weather in Oslo?", "3C", "3 degrees."
 WHOLE = (("user", QUESTION), ("call", ("weather", ARGUMENTS)), ("result", RESULT), ("assistant", ANSWER))
@@ -656,3 +656,9 @@ EXPORTS: dict[str, Shape] = {
 }  # fmt: skip
 
 SHAPES: dict[str, Shape] = {**HERMES, **TRAINING, **BENCHMARKS, **FRAMEWORKS, **TRACES, **SESSIONS, **EXPORTS}
+
+
+def records_of(name: str) -> list[Any]:
+    """Return every record of this format that the tests have: its story, and the shapes that are published."""
+    story = [STORIES[name]] if name in STORIES else []
+    return story + [shape.record for shape in SHAPES.values() if shape.format == name]

@@ -49,7 +49,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from tests.datasets.stories import STORIES
+from tests.datasets.public_shapes import records_of
 from tests.fuzz.mutation import mutate_events, mutate_json
 from tests.support import converse_streams
 from tests.support.bodies import ERRORS, REQUESTS, RESPONSES
@@ -489,10 +489,9 @@ def _histories(name: str) -> list[bytes]:
 
 
 def _dataset_records(name: str) -> list[bytes]:
-    """The story of the format (for a session, its lines), and requests of our own written in it."""
-    stories = STORIES[name]
-    story = json.dumps(stories, ensure_ascii=False).encode()
-    return [story, *_histories(name)] if name in WRITTEN else [story]
+    """Records of the format (for a session, its lines), and requests of our own written in it."""
+    found = [json.dumps(record, ensure_ascii=False).encode() for record in records_of(name)]
+    return found + _histories(name) if name in WRITTEN else found
 
 
 _OUTCOMES: dict[str, tuple[Outcome, int | None]] = {

@@ -19,7 +19,7 @@ from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
 from dragoman.batch.rejects import Reject
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import StreamFailed
-from tests.datasets.stories import STORIES
+from tests.datasets.public_shapes import records_of
 from tests.fuzz.mutation import VALUES, mutate_bytes, mutate_events, mutate_json
 from tests.fuzz.run import Findings, fuzz_plainly, shrink
 from tests.fuzz.targets import TARGETS, VALUE_READERS, Target
@@ -257,8 +257,9 @@ def test_members_of_hosted_tools_may_be_anything(name: str) -> None:
 @promise("law:10-bad-input-good-words")
 @each("name", dragoman.formats("dataset"))
 def test_members_of_stored_conversations_may_be_anything(name: str) -> None:
-    for story in spoiled(STORIES[name]):
-        TARGETS[f"request:{name}"].run(json.dumps(story).encode())
+    for record in records_of(name):
+        for story in spoiled(record):
+            TARGETS[f"request:{name}"].run(json.dumps(story).encode())
 
 
 @promise("law:10-bad-input-good-words")

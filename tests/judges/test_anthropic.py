@@ -184,7 +184,7 @@ LOSSES: dict[str, LossPairs] = {
     "openai-responses": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")}) | {("degraded", "$.thinking.type")},
     "bedrock-converse": {
         ("degraded", "$.messages[0].content[2].title"),  # names of documents have an alphabet there
-        ("degraded", "$.output_config.effort"),
+        ("degraded", "$.thinking"),  # as an effort
     },
     "gemini": _EVERYWHERE | _GOOGLE,
     "vertex": _EVERYWHERE | _GOOGLE,

@@ -157,8 +157,8 @@ ALIASED = ir.ToolCall(id="b", name=name_alias("näme", profile()), arguments={})
 
 @promise("law:6-owed-back")
 def test_an_answer_has_names_and_kinds_as_the_client_declared_them() -> None:
-    message = assistant(ir.Text("so"), SHELL, ALIASED, call("c", "unknown"))
-    completion = ir.Completion((message,), ir.Finish("tool_calls"))
+    answer = assistant(ir.Text("so"), SHELL, ALIASED, call("c", "unknown"))
+    completion = ir.Completion((answer,), finish=ir.Finish("tool_calls"))
     (message,) = legalise_answer(completion, profile(), CLIENT, LossLog()).messages
     text, shell, named, unknown = message.parts
     assert text == ir.Text("so")

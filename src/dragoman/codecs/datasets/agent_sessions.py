@@ -256,7 +256,9 @@ def is_gemini_cli(data: Json) -> bool:
 def _checkpoint(data: Json) -> list[Line]:
     """Return the contents of Gemini's API that `/chat save` writes; empty if the record is something else."""
     found = mappings(data.get("history") if isinstance(data, Mapping) else data)
-    is_whole = found and all(item.get("role") in {"user", "model"} and mappings(item.get("parts")) for item in found)
+    is_whole = found and all(
+        text_of(item.get("role")) in {"user", "model"} and mappings(item.get("parts")) for item in found
+    )
     return found if is_whole and any(item["role"] == "model" for item in found) else []
 
 

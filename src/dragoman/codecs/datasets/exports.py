@@ -74,9 +74,8 @@ def _chatgpt_text(conversation: Conversation, content: Mapping[str, Json]) -> st
         if not text_of(part.get("text")):
             what = text_of(part.get("content_type")).removesuffix("_asset_pointer").replace("_", " ") or "file"
             conversation.leave_out(f"{what} in a message", "the export names it, and has it in another file")
-    return "\n".join(
-        filter(None, (part if isinstance(part, str) else text_of(part.get("text")) for part in parts if part))
-    )
+    texts = [text_of(part.get("text")) if isinstance(part, Mapping) else text_of(part) for part in parts]
+    return "\n".join(filter(None, texts))
 
 
 _WITHOUT_PARTS = frozenset(
@@ -157,7 +156,7 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
             spoken_parts.append((Reasoning(text_of(block.get("thinking"))), where))
         elif text_of(block.get("text")):
             spoken_parts.append((Text(block["text"]), where))
-        elif kind not in {"text", "token_budget"}:
+        elif text_of(kind) not in {"text", "token_budget"}:
             conversation.leave_out(f"blocks of type {kind!r}", "their content is not text")
     conversation.add(role, spoken_parts, place)
 

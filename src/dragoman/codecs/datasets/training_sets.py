@@ -270,8 +270,11 @@ def read_openassistant(data: Json) -> Request:
         if role is None:
             raise refuse(OPENASSISTANT, f"{place}.role", "prompter | assistant", node.get("role"))
         conversation.add(role, [(Text(text_of(node.get("text"))), place)], place)  # type: ignore[arg-type]
+        answers = node.get("replies")
         replies = [
-            (index, reply) for index, reply in enumerate(node.get("replies") or ()) if isinstance(reply, Mapping)
+            (index, reply)
+            for index, reply in enumerate(answers if isinstance(answers, list) else ())
+            if isinstance(reply, Mapping)
         ]
         if len(replies) > 1:
             conversation.leave_out("other replies", "a conversation is one path of the tree: the one ranked best")
