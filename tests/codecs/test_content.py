@@ -12,6 +12,7 @@ from tests.support import formats
 from tests.support.cases import each
 from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
+from tests.support.ugly import PNG
 
 pytestmark = promise("core:content-crosses")
 
@@ -346,3 +347,21 @@ def test_a_drawing_in_a_tool_result_reaches_google_as_text(target: str) -> None:
         assert "svg+xml" not in text
         assert BYTES in text or "<title>Crossing</title>" in text
         assert not formats.refusals(encoded, target, model=model)
+
+
+def _picture(source: str, url: str) -> dict[str, Any]:
+    if source == "openai-responses":
+        item = {"role": "user", "content": [{"type": "input_image", "image_url": url, "detail": "auto"}]}
+        return {"model": "m", "input": [item]}
+    part = {"type": "image_url", "image_url": {"url": url}}
+    return {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+
+
+@each("source", ["openai-chat", "openai-responses", "cohere-chat"])
+@each("head", ["image/png;charset=utf-8", "image/png;a=b;c=d", "", ";charset=utf-8"])
+def test_parameters_of_a_media_type_do_not_hide_the_picture(source: str, head: str) -> None:
+    body = _picture(source, f"data:{head};base64,{PNG}")
+    request = dragoman.decode_request(body, source)
+    assert dragoman.encode_request(request, source).body == body
+    (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
+    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}

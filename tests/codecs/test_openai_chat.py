@@ -845,20 +845,85 @@ def test_a_call_in_both_spellings_runs_once() -> None:
     assert [(call.id, call.name) for call in answer.tool_calls] == [("1", "f")]
 
 
-def test_parameters_of_a_media_type_do_not_hide_the_picture() -> None:
-    part = {"type": "image_url", "image_url": {"url": "data:image/png;charset=utf-8;base64,aGk="}}
-    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+@each(
+    ("wire", "settings"),
+    [
+        ({"reasoning": {"effort": "high"}}, ir.ReasoningSettings(None, "high")),
+        ({"reasoning": {"effort": "none"}}, ir.ReasoningSettings("off", "none")),
+        ({"reasoning": {"max_tokens": 2000, "exclude": True}}, ir.ReasoningSettings("on", None, 2000, visible=False)),
+        ({"reasoning": {"enabled": True, "exclude": False}}, ir.ReasoningSettings("on", visible=True)),
+        ({"reasoning": {"enabled": False}}, ir.ReasoningSettings("off")),
+        ({"reasoning": {"max_tokens": 2000}, "reasoning_effort": "low"}, ir.ReasoningSettings("on", "low", 2000)),
+        ({"reasoning": {"effort": "high"}, "reasoning_effort": "low"}, ir.ReasoningSettings(None, "high")),
+        ({"reasoning": {"max_tokens": 0}, "reasoning_effort": "low"}, ir.ReasoningSettings(None, "low")),
+        ({"reasoning": {"effort": 5}}, None),
+        ({"reasoning": {}}, None),
+    ],
+)
+def test_reasoning_in_one_object_is_read_and_comes_back(
+    wire: dict[str, Any], settings: ir.ReasoningSettings | None
+) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **wire}
     request = dragoman.decode_request(body, "openai-chat")
-    assert dragoman.encode_request(request, "openai-chat").body == body
-    (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
-    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    found = request.reasoning
+    assert (found if found is None else structs.replace(found, metadata=None)) == settings
+    for target in ("openai-chat", "openrouter"):
+        assert dragoman.encode_request(request, target).body == body
 
 
-def test_references_among_thoughts_come_back() -> None:
-    pieces = [{"type": "text", "text": "a"}, {"type": "tool_reference", "tool": "t", "title": "b"}]
-    thought = {"type": "thinking", "thinking": pieces, "closed": True, "signature": "s"}
-    body = chat_answer({"content": [{"type": "text", "text": "c"}, thought, {"type": "text", "text": "d"}]})
+def test_reasoning_in_one_object_crosses() -> None:
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": 8000,
+        "reasoning": {"max_tokens": 2000, "summary": "auto"},
+        "reasoning_effort": "low",
+    }
+    claude = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages")
+    assert claude.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert "$.reasoning.summary" in {loss.path for loss in claude.losses}
+    gemini = dragoman.translate_request({**body, "model": "gemini-2.5-flash"}, source="openai-chat", target="gemini")
+    assert gemini.body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 2000
+    assert {"$.reasoning.summary", "$.reasoning_effort"} <= {loss.path for loss in gemini.losses}
+    mistral = dragoman.translate_request(body, source="openai-chat", target="mistral")
+    assert (mistral.body["reasoning_effort"], "reasoning" in mistral.body) == ("low", False)
+    assert {"$.reasoning.summary", "$.reasoning.max_tokens"} == {loss.path for loss in mistral.losses}
+
+
+def test_a_changed_effort_replaces_the_object() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "reasoning": {"effort": "high"}}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert request.reasoning is not None
+    changed = structs.replace(request, reasoning=structs.replace(request.reasoning, effort="low"))
+    written = dragoman.encode_request(changed, "openai-chat").body
+    assert (written["reasoning_effort"], "reasoning" in written) == ("low", False)
+    assert "reasoning" not in dragoman.encode_request(structs.replace(request, reasoning=None), "openai-chat").body
+
+
+@each("members", [{"arguments": '{"a": 1}'}, {"arguments": {"a": 1}}, {"arguments": None}, {}])
+def test_a_call_without_an_object_around_its_name_is_that_call(members: dict[str, Any]) -> None:
+    call = {"id": "call_1", "type": "function", "name": "f", **members}
+    body = chat_answer({"content": None, "tool_calls": [call]}, "tool_calls")
     answer = dragoman.decode_response(body, "openai-chat")
-    again = dragoman.encode_response(answer, "openai-chat")
-    assert answer.reasoning == "a"
-    assert (again.body, again.losses) == (body, ())
+    (found,) = answer.tool_calls
+    assert (found.id, found.name) == ("call_1", "f")
+    assert found.arguments == ({"a": 1} if members.get("arguments") else {})
+    assert dragoman.encode_response(answer, "openai-chat").body == body
+
+
+def test_a_streamed_call_without_an_object_around_its_name_is_that_call() -> None:
+    first = {"index": 0, "id": "call_1", "type": "function", "name": "f", "arguments": '{"a"'}
+    deltas = [
+        ({"tool_calls": [first]}, None),
+        ({"tool_calls": [{"index": 0, "arguments": ":1}"}]}, None),
+        ({}, "tool_calls"),
+    ]
+    translator = dragoman.StreamTranslator(source="openai-chat", target="anthropic-messages")
+    for delta, finish in deltas:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+        translator.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    translator.feed(b"data: [DONE]\n\n")
+    translator.close()
+    (call,) = translator.completion.tool_calls
+    assert (call.id, call.name, call.arguments) == ("call_1", "f", {"a": 1})

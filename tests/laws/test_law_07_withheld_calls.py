@@ -14,6 +14,7 @@ from dragoman.errors import ProviderError, StreamError
 from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
+from tests.support.ugly import chat_answer
 from tests.support.withheld import ENDINGS, FIRST, LAST, NOTHING, Ending, events, streamed, whole
 
 pytestmark = promise("law:7-no-guessing")
@@ -98,6 +99,17 @@ def test_a_call_that_text_follows_is_whole_in_a_cut_answer() -> None:
 def test_an_answer_that_nothing_calls_blocked_or_cut_offers_its_calls(finish: ir.Finish | None) -> None:
     completion = ir.Completion((ir.Message("assistant", (FIRST, LAST)),), finish)
     assert (names(completion), completion.withheld_calls) == (["look", "rm"], ())
+
+
+@each("target", [name for name in FORMATS if name != "openai-chat"])
+@each("arguments", ['{"path": "/', "rm it"])
+def test_a_call_that_is_not_whole_is_no_success_without_a_finish_reason(target: str, arguments: str) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "rm", "arguments": arguments}}
+    body = chat_answer({"content": None, "tool_calls": [call]}, None)
+    there = dragoman.translate_response(body, source="openai-chat", target=target)
+    completion = dragoman.decode_response(there.body, target)
+    assert completion.finish is not None
+    assert (completion.finish.reason, names(completion)) == ("length", [])
 
 
 @each("source", FORMATS)

@@ -48,6 +48,12 @@ def chat_result(call_id: str, content: Any) -> Json:
 
 
 CHAT: dict[str, Json] = {
+    "reasoning in one object": {**chat(user("x")), "reasoning": {"max_tokens": 2000}},
+    "a call without an object around its name": chat(
+        user("x"),
+        assistant(None, {"id": "1", "type": "function", "name": "f", "arguments": '{"a": 1}'}),
+        chat_result("1", "y"),
+    ),
     "a picture whose type has parameters": chat(
         user(
             [

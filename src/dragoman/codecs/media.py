@@ -6,9 +6,11 @@ import binascii
 import re
 from typing import Final
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from dragoman.ir import AnyPart, Audio, Document, Image, MediaDelta, Text
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _AUDIO_FORMATS = {
@@ -34,6 +36,36 @@ def split_data_url(url: str) -> tuple[str, str] | None:
 
 def data_url(media_type: str, data: str) -> str:
     return f"data:{media_type};base64,{data}"
+
+
+_UNTYPED: Final = "~untyped"
+"""Note: the data URL had no media type."""
+_PARAMETERS: Final = "~parameters"
+"""Note: the parameters of the media type in a data URL (`;charset=utf-8`)."""
+
+
+def read_image_url(url: str, notes: Extra) -> tuple[str | None, str] | None:
+    """Return (media type, base64) of a base64 data URL, None for anything else; `notes` gets the spelling."""
+    inline = split_data_url(url)
+    if inline is None:
+        return None
+    media_type, semicolon, parameters = inline[0].partition(";")
+    if semicolon:
+        notes[_PARAMETERS] = Raw(encode_json(semicolon + parameters))
+    if media_type:
+        return media_type, inline[1]
+    notes[_UNTYPED] = Raw(b"true")
+    return sniffed_type(inline[1]), inline[1]
+
+
+def image_url(image: Image, notes: Extra) -> str | None:
+    """Return the address of an image, or its data as a URL; None if it has neither."""
+    if image.data is None:
+        return image.url
+    media_type = "" if _UNTYPED in notes else image.media_type or "image/png"
+    if _PARAMETERS in notes:
+        media_type += str(parse_json(notes[_PARAMETERS]))
+    return data_url(media_type, image.data)
 
 
 def audio_type(name: str) -> str:

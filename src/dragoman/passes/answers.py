@@ -58,12 +58,18 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
 
 
 def _finished_by_calls(completion: Completion, profile: Profile, log: LossLog) -> Completion:
-    """Adds the finish reason of calls to an answer of another family that has calls and no finish reason."""
+    """Adds a finish reason to an answer of another family that has calls and no finish reason.
+
+    If the arguments of a call cannot be read, the answer was cut off: its calls must not look ready to be run.
+    """
     message = completion.messages[0]
     is_own = any(profile.family in (metadata or ()) for metadata in (completion.metadata, message.metadata))
     calls = message.tool_calls
-    if is_own or not calls or not all(call.parsed for call in calls):
+    if is_own or not calls:
         return completion
+    if not all(call.parsed for call in calls):
+        log.invent(completion, "finish", "finish reason length", "a call is not whole, and nothing says how it ended")
+        return structs.replace(completion, finish=Finish("length"))
     log.invent(completion, "finish", "finish reason tool_calls", "the answer calls tools and does not say how it ended")
     return structs.replace(completion, finish=Finish("tool_calls"))
 

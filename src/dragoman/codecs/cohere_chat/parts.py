@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from dragoman.codecs.carried_signatures import SIGNATURE, carried_in, write_signature
 from dragoman.codecs.cohere_chat.grounding import decode_document, encode_document
@@ -18,7 +18,7 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.media import data_url, is_fetched, sniffed_type, split_data_url, transcript
+from dragoman.codecs.media import image_url, is_fetched, read_image_url, transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_text
@@ -43,9 +43,6 @@ from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import Value, parse_json
 from dragoman.losses import LossLog, field_of_key
-
-UNTYPED = "~untyped"
-"""Note: the data URL has no media type."""
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -78,15 +75,13 @@ def _signed(wire: Wire, raw: Any) -> tuple[Signature | None, Metadata | None, bo
 
 def _decode_image(wire: ImagePart) -> Image:
     inner = wire.image_url
-    metadata = keep(FAMILY, wire.extra, image_url=inner.extra)
+    notes = dict((keep(FAMILY, wire.extra, image_url=inner.extra) or {}).get(FAMILY, {}))
+    inline = read_image_url(inner.url, notes)
+    metadata = {FAMILY: notes} if notes else None
     detail = None if inner.detail is UNSET else inner.detail
-    inline = split_data_url(inner.url)
     if inline is None:
         return Image(url=inner.url, detail=detail, metadata=metadata)
-    media_type, data = inline
-    if not media_type:
-        metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), UNTYPED: Raw(b"true")}}
-    return Image(media_type or sniffed_type(data), data, detail=detail, metadata=metadata)
+    return Image(*inline, detail=detail, metadata=metadata)
 
 
 def _decode_document(wire: DocumentPart) -> Document:
@@ -162,8 +157,7 @@ def _encode_refusal(part: Refusal, log: LossLog, to_client: bool) -> WireValue: 
 
 def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     notes = _own(part)
-    media_type = "" if UNTYPED in notes else part.media_type or "image/png"
-    url = part.url if part.data is None else data_url(media_type, part.data)
+    url = image_url(part, notes)
     if url is None:
         log.drop(part, "", "image by file id", "this API takes images as URL or data")
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 from msgspec import UNSET
 
@@ -11,6 +12,7 @@ from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
+from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
 from dragoman.codecs.result_media import media_turns_before
 from dragoman.ir import (
     AnyPart,
@@ -104,6 +106,9 @@ def _setting_path(request: Request, field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "reasoning" and request.reasoning is None and head in notes:
         return f"$.{field}"  # OpenRouter's own key, not the setting
+    if head == "reasoning" and request.reasoning is not None:
+        written = note(request.reasoning.metadata, FAMILY, WHOLE_OBJECT)
+        return "$.reasoning_effort" if written is UNSET else _path_in_object(rest, written)
     if head == "output" and rest:
         return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
     if head == "output":
@@ -111,6 +116,16 @@ def _setting_path(request: Request, field: str) -> str:
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
     return SETTINGS.path(head if head == "reasoning" else field)
+
+
+_OF_REASONING = {"budget_tokens": "max_tokens", "visible": "exclude", "mode": "enabled"}
+
+
+def _path_in_object(field: str, written: dict[str, Any]) -> str:
+    key = _OF_REASONING.get(field, field)
+    if key in written:
+        return f"$.reasoning.{key}"
+    return "$.reasoning_effort" if key in {"effort", "reasoning_effort"} else "$.reasoning"
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:

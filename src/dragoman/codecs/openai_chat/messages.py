@@ -417,7 +417,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     if custom is not UNSET:
         extra[MODELLED + "custom"] = Raw(encode_json(custom))
     if function is UNSET:
-        function = Function("", "")
+        function = _flat_function(extra)
         extra["~function"] = Raw(b'"absent"')
     name = function.name
     if name is UNSET:
@@ -435,6 +435,26 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         signature=signature,
         metadata=metadata,
     )
+
+
+_FLAT = "~flat"
+"""Note: name and arguments were in the call itself, without an object around them."""
+_flat = msgspec.json.Decoder(Function).decode
+
+
+def _flat_function(extra: Extra) -> Function:
+    """Take name and arguments out of the keys of a call without `function`."""
+    members = {key: extra[key] for key in ("name", "arguments") if key in extra}
+    try:
+        function = _flat(encode_json(members))
+    except msgspec.ValidationError:
+        function = Function()
+    if not function.name:
+        return Function("", "")
+    for key in members:
+        del extra[key]
+    extra[_FLAT] = Raw(b"true")
+    return function
 
 
 def _odd_arguments(function: Function, extra: Extra) -> tuple[str | None, Raw | UnsetType]:
@@ -888,9 +908,14 @@ def _function(call: ToolCall, extra: Extra) -> WireValue:
         arguments = UNSET if spelled == "absent" else None
     function: Any = Function(UNSET if "~name" in extra else call.name, arguments)
     inner = inner_extra(extra, "function")
+    if _FLAT in extra:
+        extra |= _members(encode_json(function))
     if "~function" in extra:
         return UNSET
     return function if inner is None else spliced(function, inner)
+
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def _is_legacy(call: ToolCall) -> bool:

@@ -12,8 +12,9 @@ from dragoman.codecs.media import (
     audio_type,
     data_url,
     document_text,
+    image_url,
     is_fetched,
-    sniffed_type,
+    read_image_url,
     split_data_url,
 )
 from dragoman.codecs.openai_chat.wire import (
@@ -49,7 +50,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
@@ -93,26 +94,15 @@ def _decode_image(wire: ImagePart) -> Image:
     return _image(inner.url, None if inner.detail is UNSET else inner.detail, cache, metadata)
 
 
-TRUE = Raw(b"true")
-
-
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
-    inline = split_data_url(url)
+    notes: Extra = dict((metadata or {}).get(FAMILY, {}))
+    inline = read_image_url(url, notes)
+    if inline is None and not (is_fetched(url) or url.startswith("data:")):
+        notes["~url"] = Raw(b"true")  # vLLM reads file paths, other servers their own stores
+    metadata = {FAMILY: notes} if notes else None
     if inline is None:
-        if not (is_fetched(url) or url.startswith("data:")):
-            metadata = _noted(metadata, "~url")  # vLLM reads file paths, other servers their own stores
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)
-    media_type, data = inline
-    if not media_type:
-        return Image(sniffed_type(data), data, cache=cache, detail=detail, metadata=_noted(metadata, "~untyped"))
-    media_type, semicolon, parameters = media_type.partition(";")
-    if semicolon:
-        metadata = _noted(metadata, "~parameters", Raw(encode_json(semicolon + parameters)))
-    return Image(media_type, data, cache=cache, detail=detail, metadata=metadata)
-
-
-def _noted(metadata: Metadata | None, key: str, value: Raw = TRUE) -> Metadata:
-    return {FAMILY: {**(metadata or {}).get(FAMILY, {}), key: value}}
+    return Image(*inline, cache=cache, detail=detail, metadata=metadata)
 
 
 def _decode_audio(wire: AudioPart) -> Audio:
@@ -196,10 +186,7 @@ def _encode_text(part: Text, log: LossLog) -> WireValue:
 
 def _encode_image(part: Image, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY, {})
-    media_type = "" if "~untyped" in extra else part.media_type or "image/png"
-    if "~parameters" in extra:
-        media_type += parse_json(extra["~parameters"])
-    url = part.url if part.data is None else data_url(media_type, part.data)
+    url = image_url(part, extra)
     if url is None:
         log.drop(part, "", "image by file id", "this API takes images as URL or data")
         return None

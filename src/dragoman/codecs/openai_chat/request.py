@@ -13,7 +13,12 @@ from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.thinking import decode_reasoning, encode_reasoning, without_sampling
+from dragoman.codecs.openai_chat.thinking import (
+    OBJECT,
+    decode_reasoning,
+    encode_reasoning,
+    without_sampling,
+)
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -84,7 +89,7 @@ SETTINGS = Settings(
         Setting("presence_penalty"),
         Setting("frequency_penalty"),
         Setting("candidates", "n"),
-        Setting("reasoning", "reasoning_effort", decode_reasoning, BY_HAND),
+        Setting("reasoning", "reasoning_effort", BY_HAND, BY_HAND),
         Setting("output", "response_format", BY_HAND, encode_output),
         Setting("stream"),
         Setting("user"),
@@ -119,6 +124,8 @@ def decode_request(body: bytes) -> Request:
         search = HOSTED.read_settings(extra)
         if search is not None:
             tools, extra = DecodedTools((*tools.tools, search)), extra or None
+    reasoning = decode_reasoning(None if wire.reasoning_effort is UNSET else wire.reasoning_effort, extra)
+    extra = extra or None
     maximum, seed = wire.max_completion_tokens, wire.seed
     output = None if wire.response_format is UNSET else decode_output(wire.response_format)
     metadata: Metadata | None = None
@@ -140,7 +147,7 @@ def decode_request(body: bytes) -> Request:
         if type(wire) is ChatBody and wire.random_seed is not None and seed is None:
             seed = _decode_seed(wire.random_seed, extra)
         metadata = {FAMILY: extra}
-    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, output)
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, reasoning, output)
     if decoder.tagged:
         return request  # media moved into their results: the notes on the wire's messages no longer apply
     return decoder.noted_on(request, tools.names, tools.is_private)
@@ -203,11 +210,10 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     if profile.legalises_own_family:
         request = fit(request, profile, log, SETTINGS.keys_beside)
     native = request.origin == FAMILY and not profile.legalises_own_family
-    effort = UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log)
+    effort, whole = encode_reasoning(request, log, profile)
     if not native:
         request = _as_the_model_takes_it(request, effort, log)
-    metadata = request.metadata
-    extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
+    extra = _keys_beside(request, whole, log)
     if not native:
         if request.modalities and request.origin != FAMILY:
             extra = _with_audio(request, extra, log, profile)
@@ -233,9 +239,6 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         seed = None
     elif extra is not None and MODELLED + SEED in extra:
         seed = None
-    if extra is not None and _USAGE in extra:
-        options = parse_json(extra.get("stream_options", Raw(b"{}")))
-        extra = {**extra, "stream_options": Raw(encode_json({"include_usage": extra[_USAGE], **options}))}
     wire = SETTINGS.write(
         request,
         log,
@@ -250,6 +253,15 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         effort,
     )
     return Encoded(encode_json(wire) if extra is None else splice(wire, extra), (), PATH)
+
+
+def _keys_beside(request: Request, reasoning: Raw | None, log: LossLog) -> Extra | None:
+    metadata = request.metadata
+    extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
+    if extra is not None and _USAGE in extra:
+        options = parse_json(extra.get("stream_options", Raw(b"{}")))
+        extra = {**extra, "stream_options": Raw(encode_json({"include_usage": extra[_USAGE], **options}))}
+    return extra if reasoning is None else {**(extra or {}), OBJECT: reasoning}
 
 
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:

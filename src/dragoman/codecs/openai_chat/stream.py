@@ -26,6 +26,7 @@ from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
     Chunk,
+    FunctionFragment,
     OpenChunk,
     OpenDelta,
     Opening,
@@ -468,6 +469,8 @@ class PayloadDecoder(EventDecoder):
 
     def _fragment(self, lane: Lane, candidate: int, fragment: CallFragment) -> None:
         index = fragment.index
+        if fragment.function is None and (fragment.name is not None or fragment.arguments is not None):
+            fragment.function = FunctionFragment(fragment.name, fragment.arguments)
         function = fragment.function
         call = self._by_index.get((candidate, index)) if index is not None else None
         if call is None or fragment.id or function is None or function.name:

@@ -30,6 +30,9 @@ class CallFragment(Struct, gc=False, forbid_unknown_fields=True):
     function: FunctionFragment | None = None
     custom: CustomFragment | None = None
     extra_content: Raw | UnsetType = UNSET
+    # Without an object around them.
+    name: str | None = None
+    arguments: str | dict[str, Raw] | None = None
 
 
 class SoundFragment(Struct, gc=False, forbid_unknown_fields=True):

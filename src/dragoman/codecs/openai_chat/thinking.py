@@ -5,21 +5,97 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from msgspec import UNSET, structs
+import msgspec
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.openai_chat.messages import FAMILY
-from dragoman.codecs.openai_chat.profile import PLAIN_MODELS, REASONING_MODELS, SAMPLING
+from dragoman.codecs.openai_chat.profile import PLAIN_MODELS, REASONING_MODELS, SAMPLING, ChatProfile
+from dragoman.codecs.openai_chat.wire import ReasoningObject
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.ir import ReasoningSettings, Request
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
+OBJECT = "reasoning"
+"""OpenRouter's key for all settings of reasoning."""
+WHOLE_OBJECT = "~reasoning"
+"""Note: the object as written."""
+_EFFORT_BESIDE = "~effort"
+"""Note: the `reasoning_effort` beside the object."""
 
-def decode_reasoning(effort: str) -> ReasoningSettings:
-    return ReasoningSettings("off" if effort == "none" else None, effort)
+_object = msgspec.json.Decoder(ReasoningObject).decode
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_NOTHING = ReasoningObject()
 
 
-def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
+def decode_reasoning(effort: str | None, extra: Extra | None) -> ReasoningSettings | None:
+    """Return the settings of the effort and of the object, which is taken out of the keys if we understand it."""
+    if extra is not None and OBJECT in extra:
+        return _decode_object(extra, effort)
+    return None if effort is None else ReasoningSettings("off" if effort == "none" else None, effort)
+
+
+def _decode_object(extra: Extra, effort: str | None) -> ReasoningSettings | None:
+    raw = extra[OBJECT]
+    try:
+        wire = _object(raw)
+    except msgspec.ValidationError:
+        wire = _NOTHING
+    if wire == _NOTHING:
+        return decode_reasoning(effort, None)
+    del extra[OBJECT]
+    # Sent back within the object; also noted separately, so that other targets report them as losses.
+    notes = {key: value for key, value in _entries(raw).items() if key not in _KNOWN and key[:1] != "~"}
+    notes[WHOLE_OBJECT] = Raw(bytes(raw))
+    if effort is not None:
+        notes[_EFFORT_BESIDE] = Raw(encode_json(effort))
+        if wire.effort not in (None, effort):
+            notes["reasoning_effort"] = notes[_EFFORT_BESIDE]
+    return structs.replace(_settings(wire, effort), metadata={FAMILY: notes})
+
+
+_KNOWN = frozenset(ReasoningObject.__struct_fields__)
+
+
+def _settings(wire: ReasoningObject, beside: str | None) -> ReasoningSettings:
+    effort = wire.effort or beside
+    mode: Any = None
+    if wire.enabled is False or effort == "none":
+        mode = "off"
+    elif wire.enabled or wire.max_tokens is not None:
+        mode = "on"
+    return ReasoningSettings(mode, effort, wire.max_tokens, None if wire.exclude is None else not wire.exclude)
+
+
+def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tuple[WireValue, Raw | None]:
+    """Return the effort, and the object if the client sent one that says these settings."""
+    settings = request.reasoning
+    if settings is None:
+        return UNSET, None
+    notes = None if settings.metadata is None else settings.metadata.get(FAMILY)
+    if notes is not None and WHOLE_OBJECT in notes:
+        unchanged = _unchanged(settings, notes, profile)
+        if unchanged is not None:
+            return unchanged
+        for key in notes:
+            if key[:1] != "~":
+                log.drop(request, f"reasoning.{key}", key, "only the effort is sent")
+    return _encode_effort(settings, request, log), None
+
+
+def _unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Raw] | None:
+    if profile.known_keys is not None and OBJECT not in profile.known_keys:
+        return None
+    raw, beside = notes[WHOLE_OBJECT], notes.get(_EFFORT_BESIDE)
+    effort = None if beside is None else parse_json(beside)
+    if _settings(_object(raw), effort) != structs.replace(settings, metadata=None):
+        return None
+    return UNSET if effort is None else effort, raw
+
+
+def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
     if request.origin != FAMILY and request.model is not None and PLAIN_MODELS.match(request.model) is not None:
         log.drop(request, "reasoning", "reasoning settings", "this model does not reason")
         return UNSET

@@ -5,9 +5,9 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dragoman.codecs.wire_values import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
@@ -328,6 +328,15 @@ FURTHER = (
     "keep_alive", "options",
 )  # fmt: skip
 """Settings of compatible servers that are too rare for members (see `Wire.further`)."""
+
+
+class ReasoningObject(Struct, frozen=True):
+    """OpenRouter's settings of reasoning, in one object."""
+
+    effort: MaybeStr = None
+    max_tokens: Annotated[int, Meta(gt=0)] | None = None
+    enabled: bool | None = None
+    exclude: bool | None = None
 
 
 class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):

@@ -17,8 +17,10 @@ from dragoman.codecs.media import (
     audio_type,
     data_url,
     document_text,
+    image_url,
     is_fetched,
     is_refused_image,
+    read_image_url,
     split_data_url,
     transcript,
 )
@@ -140,16 +142,14 @@ def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) ->
 
 def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001
     cache, notes = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    inline = None if wire.image_url is UNSET else read_image_url(wire.image_url, notes)
     metadata = {FAMILY: notes} if notes else None
     detail = None if wire.detail is UNSET else wire.detail
     file_id = None if wire.file_id is UNSET else wire.file_id
-    url = wire.image_url
-    if url is UNSET:
-        return Image(file_id=file_id, cache=cache, detail=detail, metadata=metadata)
-    inline = split_data_url(url)
     if inline is None:
+        url = None if wire.image_url is UNSET else wire.image_url
         return Image(url=url, file_id=file_id, cache=cache, detail=detail, metadata=metadata)
-    return Image(inline[0], inline[1], file_id=file_id, cache=cache, detail=detail, metadata=metadata)
+    return Image(*inline, file_id=file_id, cache=cache, detail=detail, metadata=metadata)
 
 
 def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG001
@@ -280,7 +280,7 @@ class PartEncoder:
         if role in {"assistant", "system"} and not self._native:
             return self._lose(part, f"a message of the {role} holds no images here")
         self._withhold_signature(part)
-        url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
+        url = image_url(part, own(part.metadata))
         if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
         if url is not None and not self._native and not (is_fetched(url) or url.startswith("data:")):
