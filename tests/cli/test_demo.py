@@ -72,8 +72,9 @@ def test_the_transcript_can_be_had(capsysbinary: Captured) -> None:
 
 def test_formats_are_listed(capsysbinary: Captured) -> None:
     assert main(["formats"]) == 0
-    heading, *rows = capsysbinary.readouterr().out.decode().splitlines()
+    heading, *listed = capsysbinary.readouterr().out.decode().splitlines()
     assert heading.startswith("format")
+    rows = [row for row in listed if row.split()[0] in dragoman.formats(None)]  # tests/records: the other ones
     assert tuple(row.split()[0] for row in rows) == dragoman.formats(None)
     assert "/chat/completions" in rows[0]
     column = heading.index("family")
