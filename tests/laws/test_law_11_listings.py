@@ -36,8 +36,9 @@ MOST_ON_A_PAGE = 100
 MOST_OF_TWICE = 3.0
 """Growth of the cost when twice as much is stored: 2 is linear, 4 quadratic."""
 LEAST = 0.001
-"""CPU seconds below which everything is noise: part of a stream's cost falls after its head, where it is not measured. One
-step of Python for each pair of 400 objects takes more than `MOST_OF_TWICE` times this."""
+"""CPU seconds below which everything is noise: part of a stream's cost falls after its head, where it is not measured.
+
+One step of Python for each pair of 400 objects takes more than `MOST_OF_TWICE` times this."""
 
 
 class Stored(NamedTuple):
