@@ -49,7 +49,9 @@ def _parse_wide(text: bytes | str | Raw) -> Any:
         _decode_raw(text)  # refuses lone surrogates, which the standard library accepts
     import json  # noqa: PLC0415 - rarely needed
 
-    data = text if isinstance(text, str) else bytes(text)
+    data: Any = text  # msgspec's types derive `Raw` from bytes, which it is not: compiled code would insist on bytes
+    if not isinstance(data, str):
+        data = bytes(data)
     try:
         return json.loads(data, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant)
     except ValueError as error:
