@@ -1,4 +1,4 @@
-"""Records in the shapes of public datasets, logs and exports, made here: one story, told as each of them tells it.
+"""Records in the shapes of public datasets, logs and exports, made here: the same conversation in each of them.
 
 The story is that of `stories.py`; the shapes are what strangers bring, with all their other columns.
 """
