@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,11 +30,10 @@ def test_the_programs_of_the_page_run_and_print_what_it_says(
         monkeypatch.setenv(f"{vendor}_BASE_URL", f"{dragoman_sim.url}/{vendor.lower()}")
         monkeypatch.setenv(f"{vendor}_API_KEY", "sk-test")
     monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL", raising=False)
-    names: dict[str, Any] = {"__name__": "page"}
     printed = ""
     for language, text in blocks(page):
         if language == "python":
-            exec(compile(text, page, "exec"), names)  # noqa: S102 - our own page
+            exec(compile(text, page, "exec"), {"__name__": "page"})  # noqa: S102 - each program stands alone
             printed = capsys.readouterr().out
         elif language == "text":
             assert printed == text
