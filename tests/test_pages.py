@@ -1,9 +1,11 @@
-"""docs/tools.md and docs/coming-from.md: their programs run as printed, their links lead somewhere."""
+"""The pages of docs/: each program runs alone and prints what the page says, and links lead somewhere."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,14 @@ from tests.support.promises import promise
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("tools.md", "coming-from.md")
+RUN_ELSEWHERE = {
+    "adding-a-format.md": "testing/test_adding_a_format.py",  # its blocks are the files of one package
+    "agent.md": "agent/test_documentation.py",
+    "bulk.md": "batch/test_page.py",
+    "gateway.md": "gateway/test_documented.py",  # clients of a gateway that is running
+    **dict.fromkeys(("index.md", "quickstart.md", "formats.md", "faq.md"), "test_site.py"),
+    "simulators.md": "test_pages.py",  # a file of tests, below
+}
 _BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 
@@ -21,13 +31,19 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
+def pages_with_programs() -> list[str]:
+    return sorted(
+        path.name for path in DOCS.glob("*.md") if any(language == "python" for language, _ in blocks(path.name))
+    )
+
+
 @promise("front:pages-run")
-@pytest.mark.parametrize("page", PAGES)
-def test_the_programs_of_the_page_run_and_print_what_it_says(
+@pytest.mark.parametrize("page", [page for page in pages_with_programs() if page not in RUN_ELSEWHERE])
+def test_each_program_of_the_page_runs_alone_and_prints_what_it_says(
     page: str, dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for vendor in ("ANTHROPIC", "GEMINI"):
-        monkeypatch.setenv(f"{vendor}_BASE_URL", f"{dragoman_sim.url}/{vendor.lower()}")
+    for vendor, path in (("ANTHROPIC", "anthropic"), ("GEMINI", "gemini"), ("OPENAI", "openai/v1")):
+        monkeypatch.setenv(f"{vendor}_BASE_URL", f"{dragoman_sim.url}/{path}")
         monkeypatch.setenv(f"{vendor}_API_KEY", "sk-test")
     monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL", raising=False)
     printed = ""
@@ -37,6 +53,22 @@ def test_the_programs_of_the_page_run_and_print_what_it_says(
             printed = capsys.readouterr().out
         elif language == "text":
             assert printed == text
+
+
+@promise("front:pages-run")
+def test_the_programs_of_every_other_page_are_run_by_a_test_that_names_it() -> None:
+    assert set(RUN_ELSEWHERE) <= set(pages_with_programs())
+    for page, test in RUN_ELSEWHERE.items():
+        assert f'"{page}"' in (DOCS.parent / "tests" / test).read_text(encoding="utf-8"), page
+
+
+@promise("front:pages-run")
+def test_the_tests_that_the_page_of_simulators_shows_pass(tmp_path: Path) -> None:
+    (program,) = (text for language, text in blocks("simulators.md") if language == "python")
+    (tmp_path / "test_printed.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_printed.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 @promise("front:pages-run")
