@@ -139,7 +139,7 @@ def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
     completed = run("serve", "--config", str(bad))
     assert (completed.returncode, completed.stderr.decode()) == (
         2,
-        f"dragoman: {bad}:2:1: server.prot: there is no such setting\n",
+        f"dragoman: {bad}:2:1: server.prot: unknown setting\n",
     )
     assert b"refusing to listen on 0.0.0.0 without keys" in run("serve", "--host", "0.0.0.0", cwd=tmp_path).stderr  # noqa: S104
     assert run("serve", "--config", str(tmp_path / "none.toml")).returncode == 2

@@ -18,9 +18,9 @@ from tests.support.promises import promise
 MISTAKES = [
     ('[server]\nport = "x"\n', "2:1: server.port: expected `int`, got `str`"),
     ("[server]\nhost = 1\n", "2:1: server.host: expected `str`, got `int`"),
-    ("[server]\n\n  prot = 1\n", "3:3: server.prot: there is no such setting"),
+    ("[server]\n\n  prot = 1\n", "3:3: server.prot: unknown setting"),
     ("[server]\nport = 99999\n", "2:1: server.port: a port is a number from 0 to 65535"),
-    ("[serve]\n", "1:1: serve: there is no such setting"),
+    ("[serve]\n", "1:1: serve: unknown setting"),
     ("[server\n", "1:8: Expected ']' at the end of a table declaration"),
     ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: unknown provider 'nope'"),
     ("[providers.nope]\n", "1:1: providers.nope: unknown provider 'nope'"),

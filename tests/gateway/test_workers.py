@@ -20,7 +20,7 @@ from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstrea
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.request_records import Record
-from dragoman.gateway.workers import Pace
+from dragoman.gateway.workers import RestartDelay
 from dragoman.sim.server import Simulator
 from dragoman.web.serving import page_before
 from tests.cli.command import run
@@ -234,11 +234,11 @@ def _runs(pid: int) -> bool:
 
 
 def test_those_that_die_young_are_replaced_ever_later() -> None:
-    pace = Pace()
+    delay = RestartDelay()
     waits = []
     for moment in range(8):
-        pace.started(moment)
-        waits.append(pace.breath(moment + 0.5))
+        delay.started(moment)
+        waits.append(delay.next_delay(moment + 0.5))
     assert waits == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
-    pace.started(100)
-    assert pace.breath(200) == 0.0
+    delay.started(100)
+    assert delay.next_delay(200) == 0.0

@@ -23,7 +23,7 @@ from dragoman.agent.clock import Clock
 from dragoman.agent.conversation import is_hidden
 from dragoman.agent.events import AnyAgentEvent, NestedEvent, PartialOutputEvent, ReasoningDeltaEvent, TextDeltaEvent
 from dragoman.agent.history_repair import heal
-from dragoman.agent.token_totals import Account, added
+from dragoman.agent.token_totals import Account, add_usage
 from dragoman.ir import Message, Usage
 from dragoman.ir.values import encode_json
 from dragoman.private_files import create_private_file, create_private_folder
@@ -205,7 +205,7 @@ class Session:
 
     def count(self, model: str, usage: Usage) -> None:
         before = self.usage.get(model, Account())
-        row = (self.name, model, before.calls + 1, encode_json(added(before.usage, usage)))
+        row = (self.name, model, before.calls + 1, encode_json(add_usage(before.usage, usage)))
         with self._store.transaction() as database:
             database.execute("insert or replace into usage values (?, ?, ?, ?)", row)
 

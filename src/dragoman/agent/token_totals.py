@@ -18,10 +18,10 @@ class Account(Struct, frozen=True):
     usage: Usage = Usage()
 
     def plus(self, usage: Usage) -> Account:
-        return Account(self.calls + 1, added(self.usage, usage))
+        return Account(self.calls + 1, add_usage(self.usage, usage))
 
 
-def added(one: Usage, other: Usage) -> Usage:
+def add_usage(one: Usage, other: Usage) -> Usage:
     """Add two usages. Counts that neither reported stay absent; if one has a total, the other's is computed."""
     sums: dict[str, Any] = {name: _sum(getattr(one, name), getattr(other, name)) for name in _COUNTS}
     if sums["total"] is not None:

@@ -22,7 +22,7 @@ from dragoman.agent import (
     UsageEvent,
     encode_event,
 )
-from dragoman.agent.token_totals import added
+from dragoman.agent.token_totals import add_usage
 from dragoman.cli.problems import one_line
 from dragoman.ir import Usage
 from dragoman.ir.values import compact_text
@@ -125,7 +125,7 @@ class PlainRenderer(_TableRenderer):
         self._line(self._screen.paint(f"   {text}", "red" if event.is_error else "dim"))
 
     def _count(self, event: UsageEvent) -> None:
-        self._usage[event.model] = added(self._usage.get(event.model, Usage()), event.usage)
+        self._usage[event.model] = add_usage(self._usage.get(event.model, Usage()), event.usage)
 
     def _final(self, event: FinalEvent) -> None:
         for model, usage in self._usage.items():
@@ -204,7 +204,7 @@ class RichRenderer(_TableRenderer):
         self._status.update("thinking")
 
     def _count(self, event: UsageEvent) -> None:
-        self._usage[event.model] = added(self._usage.get(event.model, Usage()), event.usage)
+        self._usage[event.model] = add_usage(self._usage.get(event.model, Usage()), event.usage)
 
     def _final(self, event: FinalEvent) -> None:
         from rich.markdown import Markdown

@@ -125,7 +125,7 @@ class Access:
     def __init__(
         self, keys: Sequence[str], environment: Environment, ledger: Ledger | None = None, house: str = ""
     ) -> None:
-        grants = [_configured(number, key, environment) for number, key in enumerate(keys, 1)]
+        grants = [_configured_grant(number, key, environment) for number, key in enumerate(keys, 1)]
         self._grants: Mapping[str, Grant] = {grant.digest: grant for grant in grants}
         self._ledger = ledger
         self._house = Grant(name="page", digest=digest_of(house), id="config:page") if house else None
@@ -248,7 +248,7 @@ def _entry(record: Record) -> Entry:
     )
 
 
-def _configured(number: int, key: str, environment: Environment) -> Grant:
+def _configured_grant(number: int, key: str, environment: Environment) -> Grant:
     """Return the grant of a configured key.
 
     It is named by its position but identified by its digest, so that reordering the file does not change who owns

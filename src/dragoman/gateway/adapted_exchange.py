@@ -232,7 +232,7 @@ class OllamaGenerate(_Events):
         given = _object(body, _GENERATE)
         for key in ("suffix", "context", "template", "raw"):
             if given.get(key):
-                why = "nothing but a prompt: a chat model has no counterpart for this key"
+                why = "only a prompt: a chat model has no counterpart for this key"
                 raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_GENERATE)
         prompt = given.get("prompt") or ""
         if not isinstance(prompt, str):
@@ -245,13 +245,13 @@ class OllamaGenerate(_Events):
         return _encode({"model": given.get("model"), "messages": [*system, message], **kept})
 
     def answer(self, body: bytes) -> bytes:
-        return _encode(_generated(_decode(body)))
+        return _encode(_to_generate_line(_decode(body)))
 
     def _event(self, payload: bytes) -> bytes:
-        return _encode(_generated(_decode(payload))) + b"\n"
+        return _encode(_to_generate_line(_decode(payload))) + b"\n"
 
 
-def _generated(line: dict[str, Any]) -> dict[str, Any]:
+def _to_generate_line(line: dict[str, Any]) -> dict[str, Any]:
     message = line.pop("message", None)
     if not isinstance(message, dict):
         return line  # an error
@@ -287,7 +287,7 @@ class LegacyCompletion(_Events):
             raise DecodeError(path="$.prompt", expected="one text", got=got, source=_COMPLETION)
         for key in ("suffix", "echo", "best_of", "logprobs"):
             if given.get(key):
-                why = "nothing of the kind: a chat model answers here"
+                why = "no such key: a chat model answers here"
                 raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_COMPLETION)
         kept = {key: given[key] for key in _SAME if given.get(key) is not None}
         limit = given.get("max_tokens")
@@ -297,7 +297,7 @@ class LegacyCompletion(_Events):
         )
 
     def answer(self, body: bytes) -> bytes:
-        return _encode(_completed(_decode(body)))
+        return _encode(_to_legacy_completion(_decode(body)))
 
     def _event(self, payload: bytes) -> bytes:
         if payload.startswith(_DONE):
@@ -309,10 +309,10 @@ class LegacyCompletion(_Events):
         choices = [one for one in chunk["choices"] if one.get("finish_reason") or (one["delta"].get("content") or "")]
         if not choices and not chunk.get("usage"):
             return b""
-        return b"data: " + _encode(_completed({**chunk, "choices": choices})) + b"\n\n"
+        return b"data: " + _encode(_to_legacy_completion({**chunk, "choices": choices})) + b"\n\n"
 
 
-def _completed(chat: dict[str, Any]) -> dict[str, Any]:
+def _to_legacy_completion(chat: dict[str, Any]) -> dict[str, Any]:
     choices = [
         {
             "text": (choice.get("message") or choice.get("delta") or {}).get("content") or "",

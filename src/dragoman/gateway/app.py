@@ -22,14 +22,13 @@ from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.client_request import ClientRequest, check_model_key, peek, with_model_in_body
 from dragoman.gateway.config import Config
-from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.costs import PriceList
 from dragoman.gateway.embeddings_endpoint import embed
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
 from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
-from dragoman.gateway.http_request import BadRequest, Head, is_local_name
+from dragoman.gateway.http_request import BadBody, BadRequest, Head, check_content_type, is_local_name
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
 from dragoman.gateway.mcp_endpoint import McpEndpoint, mcp
 from dragoman.gateway.mcp_tools import McpTools
@@ -174,7 +173,7 @@ class Gateway:
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this request
-            record.error = _traced(error)
+            record.error = _describe_exception(error)
             self.log.event("error", id=record.id, error=record.error)
             exchange.close_after()
             self.refused(exchange, record, Failure("server", "Internal error of the gateway.", 500))
@@ -348,7 +347,7 @@ class Gateway:
                 record.cache = cached.outcome
                 if cached.answer is not None:
                     record.cost = 0.0
-                    await self._put_again(caller, sent, cached.answer, exchange, record, keeping)
+                    await self._send_existing(caller, sent, cached.answer, exchange, record, keeping)
                     return
             started = await self.relay.ask(sent, plan, record)
             record.first_byte = time.perf_counter() - record.started
@@ -378,7 +377,7 @@ class Gateway:
         if isinstance(keeping, Thread):
             return False
         if keeping.in_background:
-            await self._later(caller, keeping, plan, exchange, record)
+            await self._start_background(caller, keeping, plan, exchange, record)
             return True
         if skips_model and isinstance(keeping, Keeping):
             await self._warm_up(keeping, exchange, record)
@@ -406,7 +405,7 @@ class Gateway:
                 await self._recall_signatures(sent, caller.id)
             completion = await tools.run(self.relay, sent, plan, caller, record)
             answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
-            await self._put_again(caller, sent, answer, exchange, record, keeping)
+            await self._send_existing(caller, sent, answer, exchange, record, keeping)
         finally:
             caller.leave()
 
@@ -417,7 +416,7 @@ class Gateway:
         keeps = client_request.protocol.format in self._stateful and known.store is not False
         return keeps or any(one is not None for one in refers)
 
-    async def _put_again(
+    async def _send_existing(
         self,
         caller: Caller,
         client_request: ClientRequest,
@@ -596,7 +595,7 @@ class Gateway:
         exchange.start(200, {"content-type": "text/event-stream"}, events)
         exchange.finish()
 
-    async def _later(
+    async def _start_background(
         self, caller: Caller, keeping: Keeping | KeptInteraction, plan: Plan, exchange: Exchange, record: Record
     ) -> None:
         """Reply with a queued response now, and run the request in the background."""
@@ -614,7 +613,7 @@ class Gateway:
             failure: Failure | None = None
             try:
                 try:
-                    await self._work(keeping, plan, worker, background, later)
+                    await self._run_in_background(keeping, plan, worker, background, later)
                 except Failed as failed:
                     failure = failed.failure
                     later.status, later.failure = failure.status or 500, failure.kind
@@ -637,7 +636,7 @@ class Gateway:
         else:
             exchange.send(200, {**JSON, **_marks(record)}, promise)
 
-    async def _work(
+    async def _run_in_background(
         self,
         keeping: Keeping | KeptInteraction,
         plan: Plan,
@@ -647,14 +646,14 @@ class Gateway:
     ) -> None:
         """Answer a background request. Raises `Failed`."""
         started = await self.relay.ask(keeping.client_request, plan, later)
-        completion = await self._to_the_end(started, keeping, later)
+        completion = await self._read_to_end(started, keeping, later)
         later.usage = completion.usage if completion else None
         await self.settle(worker, later)
         if completion is not None and not started.upstream_call.same:
             await self.signatures.remember(completion, worker.id)
         await background.completed(started.encoded.content if isinstance(started, WholeAnswer) else b"")
 
-    async def _to_the_end(
+    async def _read_to_end(
         self, started: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record
     ) -> Completion | None:
         """Return the answer of a background request. Raises `Failed` if the stream broke off."""
@@ -760,7 +759,7 @@ def _marks(record: Record) -> dict[str, str]:
     return marks | loss_headers(record.losses) if record.losses else marks
 
 
-def _traced(error: BaseException) -> str:
+def _describe_exception(error: BaseException) -> str:
     """Return only the type and place of an error: its message may quote secrets."""
     trace = error.__traceback__
     place = ""

@@ -36,9 +36,9 @@ from dragoman.gateway.batch_formats import (
     with_inlined,
 )
 from dragoman.gateway.batch_runner import KEPT_SECONDS
-from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import BadBody
 from dragoman.gateway.model_key import with_model
 from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
 from dragoman.gateway.relay import off_loop_if_large
@@ -68,8 +68,8 @@ _LONGEST_COUNT = 15
 _encode = msgspec.json.encode
 
 
-class Here(msgspec.Struct):
-    """One request to these APIs."""
+class PassedRequest(msgspec.Struct):
+    """A client's request to an endpoint whose bytes may pass unchanged, with what is needed to answer it."""
 
     gateway: Gateway
     endpoint: Endpoint
@@ -109,7 +109,7 @@ class Here(msgspec.Struct):
         return PROVIDER_HEADER in self.exchange.head.headers and not self.wants_here
 
 
-Handler: TypeAlias = Callable[[Here], Awaitable["bool | Plan"]]
+Handler: TypeAlias = Callable[[PassedRequest], Awaitable["bool | Plan"]]
 """Returns True if it answered, False if any upstream is to answer, or a plan that names the upstream."""
 
 
@@ -120,27 +120,27 @@ async def serve_here(
     row = endpoint.passed
     if row is None or not row.here or not gateway.batches.is_enabled:
         return False
-    return await HERE[row.here](Here(gateway, endpoint, exchange, record, caller))
+    return await HANDLERS[row.here](PassedRequest(gateway, endpoint, exchange, record, caller))
 
 
 # ── choosing where a batch runs ──
 
 
-def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
+def _destination(request: PassedRequest, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
     """Return a plan for the upstream that serves all of these models and has batches, or None to run them here.
 
     Batches of keys with a budget always run here, because only then is their cost counted in time.
     """
     named = list(models)
-    if here.wants_here or here.caller.has_budget or len(named) > _MOST_MODELS:
+    if request.wants_here or request.caller.has_budget or len(named) > _MOST_MODELS:
         return None
-    router = here.gateway.router
+    router = request.gateway.router
     found: dict[str, Candidate] = {}
     for model in named:
-        if not here.caller.allows(model):
+        if not request.caller.allows(model):
             return None
         try:
-            first = next(iter(router.plan(model, here.format).candidates), None)
+            first = next(iter(router.plan(model, request.format).candidates), None)
         except NoSuchModel:
             return None
         if first is None or first.upstream.channel.provider.name not in row_providers:
@@ -154,9 +154,9 @@ def _destination(here: Here, models: Iterable[str], row_providers: Mapping[str, 
     return Plan(place, (candidate,), PLAIN)
 
 
-def _renamed(here: Here, content: bytes, whole: bytes, models: Mapping[str, object]) -> bytes:
+def _with_upstream_models(request: PassedRequest, content: bytes, whole: bytes, models: Mapping[str, object]) -> bytes:
     """Return the client's body with each model renamed to its name at the upstream."""
-    names = {model: next(iter(here.gateway.router.plan(model, here.format).candidates)).model for model in models}
+    names = {model: next(iter(request.gateway.router.plan(model, request.format).candidates)).model for model in models}
     if all(old == new for old, new in names.items()):
         return whole
     renamed = []
@@ -171,25 +171,25 @@ def _renamed(here: Here, content: bytes, whole: bytes, models: Mapping[str, obje
 # ── keeping ──
 
 
-async def _check_room(here: Here, size: int) -> None:
-    used, open_batches = await here.gateway.batches.store.used(here.caller.id)
-    most = here.gateway.batches.most_bytes
+async def _check_room(request: PassedRequest, size: int) -> None:
+    used, open_batches = await request.gateway.batches.store.used(request.caller.id)
+    most = request.gateway.batches.most_bytes
     if used + size > most:
         words = f"This gateway keeps at most {most} bytes of files and batches for a key; delete some first."
         raise BadBody(Failure("invalid_request", words, 413))
     if open_batches >= _MOST_OPEN:
-        words = f"At most {_MOST_OPEN} batches of a key may be under way."
+        words = f"A key may have at most {_MOST_OPEN} unfinished batches."
         raise BadBody(Failure("rate_limit", words, 429, retry_after=60.0))
 
 
-def _new(here: Here, part: str, about: object, **fields: Any) -> Stored:
-    shape = here.shape
+def _new(request: PassedRequest, part: str, about: object, **fields: Any) -> Stored:
+    shape = request.shape
     prefix = shape.file_prefix if part == "file" else shape.batch_prefix
     now = time.time()
     return Stored(
         id=prefix + secrets.token_hex(12),
-        owner=here.caller.id,
-        kind=f"{here.format} {part}",
+        owner=request.caller.id,
+        kind=f"{request.format} {part}",
         created=now,
         expires=now + KEPT_SECONDS,
         about=_encode(about),
@@ -197,119 +197,121 @@ def _new(here: Here, part: str, about: object, **fields: Any) -> Stored:
     )
 
 
-def _show_file(here: Here, stored: Stored) -> dict[str, Any]:
-    return here.shape.show_file(stored, about_file(stored.about), here.exchange.head)
+def _show_file(request: PassedRequest, stored: Stored) -> dict[str, Any]:
+    return request.shape.show_file(stored, about_file(stored.about), request.exchange.head)
 
 
 # ── files of OpenAI ──
 
 
-async def _create_file(here: Here) -> bool | Plan:
+async def _create_file(request: PassedRequest) -> bool | Plan:
     """Keep the file if it is the input of a batch; providers handle files for other purposes."""
-    body, head = here.exchange.body, here.exchange.head
+    body, head = request.exchange.body, request.exchange.head
     try:
         form = await off_loop_if_large(len(body), read_form, body, head.headers.get("content-type", ""))
         fields = {part.name: part for part in form}
     except MultipartError:
         return False  # the upstream reports the error
     purpose, file = fields.get("purpose"), fields.get("file")
-    if here.wants_other or purpose is None or purpose.content != b"batch" or file is None:
+    if request.wants_other or purpose is None or purpose.content != b"batch" or file is None:
         return False
     models = await off_loop_if_large(len(body), models_of, file.content)
-    plan = _destination(here, models, BATCH_PROVIDERS)
+    plan = _destination(request, models, BATCH_PROVIDERS)
     if plan is not None:
-        here.exchange.body = await off_loop_if_large(len(body), _renamed, here, file.content, body, models)
+        request.exchange.body = await off_loop_if_large(
+            len(body), _with_upstream_models, request, file.content, body, models
+        )
         return plan
-    await _check_room(here, len(file.content))
+    await _check_room(request, len(file.content))
     about = FileAbout(name=file.filename or "", purpose="batch", size=len(file.content))
-    stored = _new(here, "file", about)
-    await here.gateway.batches.store.put(stored, file.content)
-    here.send(_show_file(here, stored))
+    stored = _new(request, "file", about)
+    await request.gateway.batches.store.put(stored, file.content)
+    request.send(_show_file(request, stored))
     return True
 
 
-async def _file(here: Here) -> bool:
-    stored = await here.stored("file")
+async def _file(request: PassedRequest) -> bool:
+    stored = await request.stored("file")
     if stored is None or about_file(stored.about).expected is not None:
         return False
-    here.send(_show_file(here, stored))
+    request.send(_show_file(request, stored))
     return True
 
 
-async def _delete_file(here: Here) -> bool:
-    stored = await here.stored("file")
+async def _delete_file(request: PassedRequest) -> bool:
+    stored = await request.stored("file")
     if stored is None:
         return False
-    await here.gateway.batches.store.forget(stored.id, stored.owner)
-    here.send({} if here.shape.names_are_paths else {"id": stored.id, "object": "file", "deleted": True})
+    await request.gateway.batches.store.forget(stored.id, stored.owner)
+    request.send({} if request.shape.names_are_paths else {"id": stored.id, "object": "file", "deleted": True})
     return True
 
 
-async def _file_content(here: Here) -> bool:
-    stored = await here.stored("file")
+async def _file_content(request: PassedRequest) -> bool:
+    stored = await request.stored("file")
     if stored is None:
         return False
     about = about_file(stored.about)
     if about.batch:
-        await _send_results(here, about.batch, about.outcomes)
+        await _send_results(request, about.batch, about.outcomes)
         return True
-    exchange, store = here.exchange, here.gateway.batches.store
-    here.record.status = 200
-    exchange.start(200, {"content-type": "application/octet-stream", "x-request-id": here.record.id})
+    exchange, store = request.exchange, request.gateway.batches.store
+    request.record.status = 200
+    exchange.start(200, {"content-type": "application/octet-stream", "x-request-id": request.record.id})
     sent = 0
     while data := await store.piece(stored.id, sent):  # in chunks: a whole file in memory per client would be too much
         sent += len(data)
         if exchange.write(data):
             await exchange.drain()
-    here.record.complete = True
+    request.record.complete = True
     exchange.finish()
     return True
 
 
-async def _send_results(here: Here, batch: str, outcomes: tuple[str, ...]) -> None:
+async def _send_results(request: PassedRequest, batch: str, outcomes: tuple[str, ...]) -> None:
     """Send the lines of results, a page at a time: a batch may have more than fits into memory."""
-    exchange, store = here.exchange, here.gateway.batches.store
-    here.record.status = 200
-    exchange.start(200, {"content-type": "application/x-jsonl", "x-request-id": here.record.id})
+    exchange, store = request.exchange, request.gateway.batches.store
+    request.record.status = 200
+    exchange.start(200, {"content-type": "application/x-jsonl", "x-request-id": request.record.id})
     after = -1
     while lines := await store.results(batch, outcomes, after):
         after = lines[-1][0]
         if exchange.write(b"".join(line + b"\n" for _, line in lines)):
             await exchange.drain()
-    here.record.complete = True
+    request.record.complete = True
     exchange.finish()
 
 
 # ── files of Gemini: an upload has a start, chunks and an end ──
 
 
-async def _upload(here: Here) -> bool:
-    head = here.exchange.head
-    store = here.gateway.batches.store
+async def _upload(request: PassedRequest) -> bool:
+    head = request.exchange.head
+    store = request.gateway.batches.store
     upload = head.parameters.get("upload_id", "")
     if upload.startswith("here-"):
-        stored = await store.find(f"files/{upload.removeprefix('here-')}", here.caller.id)
+        stored = await store.find(f"files/{upload.removeprefix('here-')}", request.caller.id)
         if stored is None or about_file(stored.about).expected is None:
             raise UnknownResponse(Failure("not_found", "The upload does not exist or is finished.", 404))
-        await _continue_upload(here, stored)
+        await _continue_upload(request, stored)
         return True
-    if not here.wants_here and (here.wants_other or _has_upstream(here)):
+    if not request.wants_here and (request.wants_other or _has_upstream(request)):
         return False
-    await _check_room(here, 0)
-    given = _uploaded(here.exchange.body)
+    await _check_room(request, 0)
+    given = _described_file(request.exchange.body)
     size = head.headers.get("x-goog-upload-header-content-length", "")
     about = FileAbout(
         name=given.display_name or given.display_name_,
         content_type=given.mime_type or given.mime_type_ or head.headers.get("x-goog-upload-header-content-type", ""),
         expected=_count(size),
     )
-    stored = _new(here, "file", about)
+    stored = _new(request, "file", about)
     await store.put(stored, b"")
     key = presented_key(head)  # Google's SDK sends the bytes without a key, to the URL that it received
     query = {"upload_id": f"here-{stored.id.partition('/')[2]}", "upload_protocol": "resumable"}
     url = f"{address_of(head)}{head.path}?{urlencode(query | ({'key': key} if key else {}))}"
     granularity = {"x-goog-upload-chunk-granularity": str(_GRANULARITY)}
-    here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url, **granularity})
+    request.send({}, {"x-goog-upload-status": "active", "x-goog-upload-url": url, **granularity})
     return True
 
 
@@ -329,28 +331,28 @@ class _GivenUpload(msgspec.Struct):
     file: _GivenFile = _GivenFile()
 
 
-def _uploaded(body: bytes) -> _GivenFile:
+def _described_file(body: bytes) -> _GivenFile:
     try:
         return msgspec.json.decode(body or b"{}", type=_GivenUpload).file
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refuse(str(error)) from None
 
 
-async def _continue_upload(here: Here, stored: Stored) -> None:
-    store, head, about = here.gateway.batches.store, here.exchange.head, about_file(stored.about)
+async def _continue_upload(request: PassedRequest, stored: Stored) -> None:
+    store, head, about = request.gateway.batches.store, request.exchange.head, about_file(stored.about)
     commands = {word.strip() for word in head.headers.get("x-goog-upload-command", "").split(",")}
     if head.headers.get("x-goog-upload-offset", "0") != str(about.size):
-        raise refuse(f"The offset is wrong: {about.size} bytes have come.")
+        raise refuse(f"The offset is wrong: {about.size} bytes have arrived.")
     is_final = "finalize" in commands
-    if not is_final and len(here.exchange.body) % _GRANULARITY:
-        raise refuse(f"A piece that is not the last has a multiple of {_GRANULARITY} bytes.")
-    if not is_final and ("upload" not in commands or not here.exchange.body):
-        here.send({}, {"x-goog-upload-status": "active", "x-goog-upload-size-received": str(about.size)})
+    if not is_final and len(request.exchange.body) % _GRANULARITY:
+        raise refuse(f"Every chunk but the last must be a multiple of {_GRANULARITY} bytes.")
+    if not is_final and ("upload" not in commands or not request.exchange.body):
+        request.send({}, {"x-goog-upload-status": "active", "x-goog-upload-size-received": str(about.size)})
         return
-    if "upload" in commands and here.exchange.body:
-        await _check_room(here, len(here.exchange.body))
-        content = await store.content(stored.id) + here.exchange.body
-        if len(content) > here.gateway.config.server.max_body:
+    if "upload" in commands and request.exchange.body:
+        await _check_room(request, len(request.exchange.body))
+        content = await store.content(stored.id) + request.exchange.body
+        if len(content) > request.gateway.config.server.max_body:
             raise BadBody(Failure("invalid_request", "The file is larger than a request may be.", 413))
         about.size = len(content)
     else:
@@ -361,12 +363,12 @@ async def _continue_upload(here: Here, stored: Stored) -> None:
         about.expected = None
     stored = structs.replace(stored, about=_encode(about))
     await store.put(stored, content)
-    shown = {"file": _show_file(here, stored)} if is_final else {}
-    here.send(shown, {"x-goog-upload-status": "final" if is_final else "active"})
+    shown = {"file": _show_file(request, stored)} if is_final else {}
+    request.send(shown, {"x-goog-upload-status": "final" if is_final else "active"})
 
 
-def _has_upstream(here: Here) -> bool:
-    row, router = here.endpoint.passed, here.gateway.router
+def _has_upstream(request: PassedRequest) -> bool:
+    row, router = request.endpoint.passed, request.gateway.router
     assert row is not None  # noqa: S101 - see serve_here
     places = [place for place in router.available() if place.provider.name in row.providers]
     return any(not router.is_simulated(place.name) for place in places)
@@ -375,37 +377,37 @@ def _has_upstream(here: Here) -> bool:
 # ── batches ──
 
 
-async def _create_batch(here: Here) -> bool | Plan:
-    if here.wants_other:
+async def _create_batch(request: PassedRequest) -> bool | Plan:
+    if request.wants_other:
         return False
-    created = await _CREATORS[here.format](here)
+    created = await _CREATORS[request.format](request)
     if not isinstance(created, Created):
         return created
-    await _check_room(here, len(created.content))
+    await _check_room(request, len(created.content))
     about = created.about
-    runner, grant = here.gateway.batches, here.caller.grant
+    runner, grant = request.gateway.batches, request.caller.grant
     now = time.time()
     about.expires_at = now + runner.window
     about.digest = "" if grant is None else grant.digest
     state = "open"
     if about.problems:
         state, about.ending, about.ended_at = "ended", "failed", now
-    stored = _new(here, "batch", about, state=state)
+    stored = _new(request, "batch", about, state=state)
     await runner.store.put(stored, b"" if about.problems else created.content)
     runner.wake()
-    here.send(await _render_batch(here, stored))
+    request.send(await _render_batch(request, stored))
     return True
 
 
-async def _create_openai(here: Here) -> Created | bool | Plan:
-    body, store = here.exchange.body, here.gateway.batches.store
+async def _create_openai(request: PassedRequest) -> Created | bool | Plan:
+    body, store = request.exchange.body, request.gateway.batches.store
     try:
         file_id = msgspec.json.decode(body, type=_Input).input_file_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refuse(str(error)) from None
-    stored = await store.find(file_id, here.caller.id)
+    stored = await store.find(file_id, request.caller.id)
     if stored is None:
-        return await _keeper_of(here, file_id)
+        return await _keeper_of(request, file_id)
     given = read_openai(body)
     content = await store.content(stored.id)
     return await off_loop_if_large(len(content), openai_created, given, body, content)
@@ -415,172 +417,178 @@ class _Input(msgspec.Struct):
     input_file_id: str = ""
 
 
-async def _keeper_of(here: Here, file_id: str) -> bool | Plan:
+async def _keeper_of(request: PassedRequest, file_id: str) -> bool | Plan:
     """Return a plan for the upstream that has the file: a batch must run where its file is."""
     try:
-        found = await here.gateway.responses.find(f"files/{file_id.rpartition('/')[2]}", here.caller.id)
+        found = await request.gateway.responses.find(f"files/{file_id.rpartition('/')[2]}", request.caller.id)
     except UnknownResponse:
-        if here.caller.grant is None and _has_upstream(here):
+        if request.caller.grant is None and _has_upstream(request):
             return False
         words = f"No such files object: {file_id}"
         raise UnknownResponse(Failure("not_found", words, 404, parameter="input_file_id")) from None
-    row = here.endpoint.passed
+    row = request.endpoint.passed
     if row is None or not isinstance(found, Noted):
         return False
-    upstreams = here.gateway.router.named_upstreams(found.upstream, here.format)
+    upstreams = request.gateway.router.named_upstreams(found.upstream, request.format)
     able = [one for one in upstreams if one.channel.provider.name in row.providers]
     if not able:
-        words = f"The file {file_id} is kept by {found.upstream}, which has no batches here."
+        words = f"The file {file_id} is stored by {found.upstream}, which has no batch API here."
         raise refuse(words, "input_file_id")
-    return Plan(found.upstream, tuple(Candidate(one, here.endpoint.model) for one in able), PLAIN)
+    return Plan(found.upstream, tuple(Candidate(one, request.endpoint.model) for one in able), PLAIN)
 
 
-async def _create_anthropic(here: Here) -> Created | Plan:
-    body, row = here.exchange.body, here.endpoint.passed
+async def _create_anthropic(request: PassedRequest) -> Created | Plan:
+    body, row = request.exchange.body, request.endpoint.passed
     assert row is not None  # noqa: S101 - see serve_here
-    created = await off_loop_if_large(len(body), anthropic_created, body, here.exchange.head)
+    created = await off_loop_if_large(len(body), anthropic_created, body, request.exchange.head)
     models = await off_loop_if_large(len(body), models_of, created.content)
-    plan = _destination(here, models, row.providers)
+    plan = _destination(request, models, row.providers)
     if plan is None:
         return created
-    here.exchange.body = await off_loop_if_large(len(body), _renamed_requests, here, created, body, models)
+    request.exchange.body = await off_loop_if_large(
+        len(body), _with_upstream_models_inline, request, created, body, models
+    )
     return plan
 
 
-def _renamed_requests(here: Here, created: Created, body: bytes, models: Mapping[str, object]) -> bytes:
-    renamed = _renamed(here, created.content, created.content, models)
+def _with_upstream_models_inline(
+    request: PassedRequest, created: Created, body: bytes, models: Mapping[str, object]
+) -> bytes:
+    renamed = _with_upstream_models(request, created.content, created.content, models)
     return body if renamed == created.content else b'{"requests":[' + renamed.replace(b"\n", b",") + b"]}"
 
 
-async def _create_gemini(here: Here) -> Created | bool | Plan:
-    row, model, store = here.endpoint.passed, here.endpoint.model, here.gateway.batches.store
+async def _create_gemini(request: PassedRequest) -> Created | bool | Plan:
+    row, model, store = request.endpoint.passed, request.endpoint.model, request.gateway.batches.store
     assert row is not None  # noqa: S101 - see serve_here
-    given = await off_loop_if_large(len(here.exchange.body), read_gemini, here.exchange.body)
-    stored = await store.find(given.file_name, here.caller.id) if given.file_name else None
-    plan = None if stored is not None else _destination(here, [model], row.providers)
+    given = await off_loop_if_large(len(request.exchange.body), read_gemini, request.exchange.body)
+    stored = await store.find(given.file_name, request.caller.id) if given.file_name else None
+    plan = None if stored is not None else _destination(request, [model], row.providers)
     if plan is not None:
         return plan
     if given.file_name and stored is None:
-        words = f"{given.file_name} is not kept by this gateway, which would run this batch: {model} has no batches."
+        words = f"{given.file_name} is not stored by this gateway, which runs the batches of {model}."
         raise refuse(f"{words} Upload the file with the header {PROVIDER_HEADER}: {THIS_GATEWAY}.")
     content = None if stored is None else await store.content(stored.id)
-    version = here.endpoint.path.split("/")[1]
-    return await off_loop_if_large(len(content or here.exchange.body), gemini_created, given, model, version, content)
+    version = request.endpoint.path.split("/")[1]
+    return await off_loop_if_large(
+        len(content or request.exchange.body), gemini_created, given, model, version, content
+    )
 
 
-_CREATORS: Mapping[str, Callable[[Here], Awaitable[Created | bool | Plan]]] = {
+_CREATORS: Mapping[str, Callable[[PassedRequest], Awaitable[Created | bool | Plan]]] = {
     "openai-chat": _create_openai,
     "anthropic-messages": _create_anthropic,
     "gemini": _create_gemini,
 }
 
 
-async def _render_batch(here: Here, stored: Stored) -> dict[str, Any]:
+async def _render_batch(request: PassedRequest, stored: Stored) -> dict[str, Any]:
     about: BatchAbout = about_batch(stored.about)
-    counts = about.counts if stored.state == "ended" else await here.gateway.batches.store.counts(stored.id)
-    return here.shape.show(stored, about, counts, here.exchange.head)
+    counts = about.counts if stored.state == "ended" else await request.gateway.batches.store.counts(stored.id)
+    return request.shape.show(stored, about, counts, request.exchange.head)
 
 
-async def _batch(here: Here) -> bool:
-    stored = await here.stored("batch")
+async def _batch(request: PassedRequest) -> bool:
+    stored = await request.stored("batch")
     if stored is None:
         return False
-    shown = await _render_batch(here, stored)
+    shown = await _render_batch(request, stored)
     if stored.state == "ended" and about_batch(stored.about).inline:
-        shown = with_inlined(shown, await _all_results(here, stored.id))
-    here.send(shown)
+        shown = with_inlined(shown, await _all_results(request, stored.id))
+    request.send(shown)
     return True
 
 
-async def _all_results(here: Here, id: str) -> list[bytes]:
+async def _all_results(request: PassedRequest, id: str) -> list[bytes]:
     found: list[bytes] = []
     after = -1
-    while lines := await here.gateway.batches.store.results(id, SUCCEEDED + FAILED, after):
+    while lines := await request.gateway.batches.store.results(id, SUCCEEDED + FAILED, after):
         after = lines[-1][0]
         found += [line for _, line in lines]
     return found
 
 
-async def _cancel_batch(here: Here) -> bool:
-    stored = await here.stored("batch")
+async def _cancel_batch(request: PassedRequest) -> bool:
+    stored = await request.stored("batch")
     if stored is None:
         return False
     about = about_batch(stored.about)
     about.canceled_at = time.time()
-    runner = here.gateway.batches
+    runner = request.gateway.batches
     if not await runner.store.cancel(stored.id, _encode(about)):
-        stored = await here.stored("batch")
+        stored = await request.stored("batch")
         if stored is None or stored.state == "ended":
-            raise BadBody(Failure("invalid_request", f"{here.id} has already ended.", 409))
+            raise BadBody(Failure("invalid_request", f"{request.id} has already ended.", 409))
     runner.cancel(stored.id)
     runner.wake()
-    now = await here.stored("batch")
-    here.send({} if here.shape.names_are_paths else await _render_batch(here, now or stored))
+    now = await request.stored("batch")
+    request.send({} if request.shape.names_are_paths else await _render_batch(request, now or stored))
     return True
 
 
-async def _delete_batch(here: Here) -> bool:
-    stored = await here.stored("batch")
+async def _delete_batch(request: PassedRequest) -> bool:
+    stored = await request.stored("batch")
     if stored is None:
         return False
     if stored.state != "ended":
-        raise refuse(f"{here.id} cannot be deleted while it is in progress. Cancel it first.")
-    store = here.gateway.batches.store
+        raise refuse(f"{request.id} cannot be deleted while it is in progress. Cancel it first.")
+    store = request.gateway.batches.store
     for id in (stored.id, *about_batch(stored.about).files.values()):
         await store.forget(id, stored.owner)
-    here.send({} if here.shape.names_are_paths else {"id": stored.id, **here.shape.deleted})
+    request.send({} if request.shape.names_are_paths else {"id": stored.id, **request.shape.deleted})
     return True
 
 
-async def _batch_results(here: Here) -> bool:
-    stored = await here.stored("batch")
+async def _batch_results(request: PassedRequest) -> bool:
+    stored = await request.stored("batch")
     if stored is None:
         return False
     if stored.state != "ended":
-        raise refuse(f"Batch {here.id} has no results yet: it is in progress.")
-    await _send_results(here, stored.id, SUCCEEDED + FAILED)
+        raise refuse(f"Batch {request.id} has no results yet: it is in progress.")
+    await _send_results(request, stored.id, SUCCEEDED + FAILED)
     return True
 
 
 # ── lists ──
 
 
-async def listed_here(here: Here) -> tuple[list[dict[str, Any]], bool]:
+async def listed_here(request: PassedRequest) -> tuple[list[dict[str, Any]], bool]:
     """Return a page of what is kept here for the caller, and whether there is more."""
-    row, parameters = here.endpoint.passed, here.exchange.head.parameters
+    row, parameters = request.endpoint.passed, request.exchange.head.parameters
     part = "file" if row is not None and row.here == "list_files" else "batch"
     limit = parameters.get("limit") or parameters.get("pageSize") or ""
     size = min(_count(limit), _LONGEST_PAGE) or _PAGE
     after = parameters.get("after") or parameters.get("after_id") or parameters.get("pageToken") or ""
-    store = here.gateway.batches.store
-    found = await store.listed(f"{here.format} {part}", here.caller.id, size + 1, after)
+    store = request.gateway.batches.store
+    found = await store.listed(f"{request.format} {part}", request.caller.id, size + 1, after)
     page = found[:size]
     if part == "file":
-        shown = [_show_file(here, one) for one in page if about_file(one.about).expected is None]
+        shown = [_show_file(request, one) for one in page if about_file(one.about).expected is None]
     else:
-        shown = [await _render_batch(here, one) for one in page]
+        shown = [await _render_batch(request, one) for one in page]
     return shown, len(found) > size
 
 
-async def _list(here: Here) -> bool:
+async def _list(request: PassedRequest) -> bool:
     """Answer the list here if no upstream has such a list, or if the previous page came from this gateway."""
-    row, parameters = here.endpoint.passed, here.exchange.head.parameters
+    row, parameters = request.endpoint.passed, request.exchange.head.parameters
     assert row is not None  # noqa: S101 - see serve_here
     after = parameters.get("after") or parameters.get("after_id") or parameters.get("pageToken") or ""
-    continues = bool(after) and await here.gateway.batches.store.find(after, here.caller.id) is not None
-    if here.wants_other or (_has_upstream(here) and not continues and not here.wants_here):
+    continues = bool(after) and await request.gateway.batches.store.find(after, request.caller.id) is not None
+    if request.wants_other or (_has_upstream(request) and not continues and not request.wants_here):
         return False
-    shown, has_more = await listed_here(here)
-    if here.shape.names_are_paths:
+    shown, has_more = await listed_here(request)
+    if request.shape.names_are_paths:
         more = {"nextPageToken": shown[-1]["name"]} if has_more and shown else {}
-        here.send({row.items: shown, **more})
+        request.send({row.items: shown, **more})
         return True
     first, last = (shown[0]["id"], shown[-1]["id"]) if shown else (None, None)
-    here.send({"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": has_more})
+    request.send({"object": "list", "data": shown, "first_id": first, "last_id": last, "has_more": has_more})
     return True
 
 
-HERE: Mapping[str, Handler] = {
+HANDLERS: Mapping[str, Handler] = {
     "create_file": _create_file,
     "list_files": _list,
     "file": _file,

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Raw, Struct, field
 
-from dragoman.gateway.content_type import BadBody
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.state.objects import Stored
 from dragoman.ir import Failure
 from dragoman.ir.values import single_line

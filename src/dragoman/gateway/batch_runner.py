@@ -239,7 +239,7 @@ class BatchRunner:
         about, stored = running.about, running.stored
         format = stored.kind.partition(" ")[0]
         try:
-            status, body = _refused(format, item) or await self._answer(running, item)
+            status, body = _unsupported_mode(format, item) or await self._answer(running, item)
         finally:
             self._places.release()
         outcome = "errored" if status >= _FAILED_FROM else "succeeded"
@@ -309,7 +309,7 @@ class BatchRunner:
             about.files = {**about.files, name: id}
 
 
-def _refused(format: str, item: BatchItem) -> tuple[int, bytes] | None:
+def _unsupported_mode(format: str, item: BatchItem) -> tuple[int, bytes] | None:
     """Return an error for requests that ask for a stream or for background work, which batches do not support."""
     try:
         modes = msgspec.json.decode(item.body, type=_Modes)

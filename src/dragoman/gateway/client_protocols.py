@@ -12,15 +12,15 @@ Options: TypeAlias = dict[str, Any]
 _SSE = "text/event-stream; charset=utf-8"
 
 
-def _none(_query: str, _body: Mapping[str, Any]) -> Options:
+def _no_options(_query: str, _body: Mapping[str, Any]) -> Options:
     return {}
 
 
-def _usage_if_requested(_query: str, body: Mapping[str, Any]) -> Options:
+def _usage_option(_query: str, body: Mapping[str, Any]) -> Options:
     return {"include_usage": body.get("include_usage") is True}
 
 
-def _framed(query: str, _body: Mapping[str, Any]) -> Options:
+def _framing_option(query: str, _body: Mapping[str, Any]) -> Options:
     """Return the framing option: without `alt=sse` a stream of this API is one JSON array."""
     return {"array": parse_qs(query).get("alt") != ["sse"]}
 
@@ -36,7 +36,7 @@ class ClientProtocol(Struct, frozen=True, kw_only=True):
     """Prefix of the ids that clients expect; None to keep the upstream's id."""
     dated: bool = False
     """Whether an answer has a creation time."""
-    options: Callable[[str, Mapping[str, Any]], Options] = _none
+    options: Callable[[str, Mapping[str, Any]], Options] = _no_options
     """Returns options of the stream encoder, from the query and the `stream_options` of the request."""
     home: str
     """The default provider for model names without one."""
@@ -53,7 +53,7 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             format="openai-chat",
             id_prefix="chatcmpl-",
             dated=True,
-            options=_usage_if_requested,
+            options=_usage_option,
             home="openai-chat",
             keeps_unknown_keys=True,
             passed=("openai-beta",),
@@ -67,8 +67,8 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             home="anthropic",
             passed=("anthropic-version", "anthropic-beta"),
         ),
-        ClientProtocol(format="gemini", model_in_path=True, options=_framed, home="gemini"),
-        ClientProtocol(format="vertex", model_in_path=True, options=_framed, home="vertex"),
+        ClientProtocol(format="gemini", model_in_path=True, options=_framing_option, home="gemini"),
+        ClientProtocol(format="vertex", model_in_path=True, options=_framing_option, home="vertex"),
         ClientProtocol(
             format="gemini-interactions",
             id_prefix="v1_",

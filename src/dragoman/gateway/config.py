@@ -362,7 +362,7 @@ def _validation(message: str) -> tuple[Path, str]:
     )
     unknown = _UNKNOWN.match(words)
     if unknown:
-        return (*path, unknown[1]), "there is no such setting"
+        return (*path, unknown[1]), "unknown setting"
     missing = _MISSING.match(words)
     if missing:
         return path, f"{missing[1]} is missing"

@@ -59,10 +59,10 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 def identified(items: Sequence[Raw]) -> list[tuple[str, bytes]]:
     """Return each item with its id, and add missing ids."""
-    return [_identified(item) for item in items]
+    return [_with_id(item) for item in items]
 
 
-def _identified(item: Raw) -> tuple[str, bytes]:
+def _with_id(item: Raw) -> tuple[str, bytes]:
     fields: dict[str, Any] = _object(item)
     kind = msgspec.json.decode(fields.get("type", b'"message"'))
     id = msgspec.json.decode(fields["id"]) if "id" in fields else None

@@ -20,9 +20,9 @@ from dragoman.drivers.remote import Call, error_of
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.embeddings import Dialect, EmbeddingResponse, dialect, merge, split
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import BadBody, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.pass_through import back_headers, model_in
 from dragoman.gateway.relay import loss_headers, off_loop_if_large
@@ -125,7 +125,7 @@ async def _answers(
 
     async def one(call: Call) -> EmbeddingResponse:
         async with turns:
-            body, headers = await _sent(gateway, call, candidate, same=False)
+            body, headers = await _send(gateway, call, candidate, same=False)
             try:
                 return await off_loop_if_large(len(body), target.decode_response, body, headers)
             except DecodeError as error:
@@ -140,7 +140,7 @@ async def _answers(
             task.cancel()
 
 
-async def _sent(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
+async def _send(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
     opened = await gateway.relay.open(call, candidate, same=same)
     try:
         with gateway.relay.counted() as count:
@@ -177,7 +177,7 @@ async def _pass_on(
         body=body,
     )
     call = structs.replace(Call.about(http, channel.timeouts), encoded=Encoded(body))
-    content, headers = await _sent(gateway, call, candidate, same=True)
+    content, headers = await _send(gateway, call, candidate, same=True)
     try:
         decode = dialect(endpoint.dialect).decode_response
         usage = _usage(await off_loop_if_large(len(content), decode, content, headers))

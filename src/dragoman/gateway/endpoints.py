@@ -290,7 +290,7 @@ def match_endpoint(head: Head) -> Endpoint:
     if head.method == "OPTIONS":
         return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
-        return Endpoint(_speaker(head), "models")
+        return Endpoint(_format_by_headers(head), "models")
     if head.method == "POST" and ("mbed" in head.path or head.path.endswith(":predict")):
         embedding = _embedding(head.path)
         if embedding is not None:
@@ -298,8 +298,8 @@ def match_endpoint(head: Head) -> Endpoint:
     for pattern in _PATTERNS:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:
-            return _found(pattern, found.groupdict(""), head)
-    return _passed(head) or Endpoint(_neighbour(head.path), "method" if _other_method(head) else "none")
+            return _endpoint_of(pattern, found.groupdict(""), head)
+    return _match_passed(head) or Endpoint(_neighbour(head.path), "method" if _is_known_path(head) else "none")
 
 
 def _embedding(path: str) -> Endpoint | None:
@@ -313,8 +313,8 @@ def _embedding(path: str) -> Endpoint | None:
     return None
 
 
-def _passed(head: Head) -> Endpoint | None:
-    found = match_passed(head.method, head.path, _speaker(head))
+def _match_passed(head: Head) -> Endpoint | None:
+    found = match_passed(head.method, head.path, _format_by_headers(head))
     if found is None:
         return None
     row, groups = found
@@ -323,14 +323,14 @@ def _passed(head: Head) -> Endpoint | None:
     return Endpoint(row.format, "pass", model, id=id, passed=row, path=path)
 
 
-def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint:
+def _endpoint_of(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint:
     operation, stream = pattern.operation, None
     if groups.get("method"):
         operation, stream = _OPERATION_OF[groups["method"]]
     publisher = groups.get("publisher", "")
     model = groups.get("model", "")
     return Endpoint(
-        pattern.format or _speaker(head),
+        pattern.format or _format_by_headers(head),
         operation,
         unquote(f"{publisher}/{model}" if publisher else model),
         stream,
@@ -341,7 +341,7 @@ def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint
     )
 
 
-def _speaker(head: Head) -> str:
+def _format_by_headers(head: Head) -> str:
     """Return the format of a request whose path several formats share, by headers that only one of them uses."""
     if "anthropic-version" in head.headers or "x-api-key" in head.headers:
         return "anthropic-messages"
@@ -353,7 +353,7 @@ def _speaker(head: Head) -> str:
     return "openai-chat"
 
 
-def _other_method(head: Head) -> bool:
+def _is_known_path(head: Head) -> bool:
     plain = any(path == head.path for _, path in _PLAIN) or head.path in _MODELS or _embedding(head.path) is not None
     return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS) or is_passed(head.path)
 

@@ -12,7 +12,7 @@ from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, Unkn
 from dragoman.gateway.http_request import BadRequest, Head
 
 if TYPE_CHECKING:
-    from dragoman.gateway.local_responses import LocalResponses
+    from dragoman.gateway.stored_responses import LocalResponses
 
 MEBIBYTE = 1 << 20
 MAX_CONNECTIONS = 10_000

@@ -96,22 +96,22 @@ _LIKE: Mapping[str, str] = {
 }
 
 
-def _worded(table: Mapping[str, Failure], format: str) -> Failure:
+def _error_for(table: Mapping[str, Failure], format: str) -> Failure:
     return table.get(format) or table[_LIKE[format]]
 
 
 def unknown_model(format: str, model: str, hint: str = "") -> Failure:
-    failure = _worded(_NO_MODEL, format)
+    failure = _error_for(_NO_MODEL, format)
     message = failure.message.replace("{model}", model)
     return structs.replace(failure, message=f"{message} ({hint})" if hint else message)
 
 
 def missing_key(format: str) -> Failure:
-    return _worded(_NO_KEY, format)
+    return _error_for(_NO_KEY, format)
 
 
 def wrong_key(format: str) -> Failure:
-    return _worded(_WRONG_KEY, format)
+    return _error_for(_WRONG_KEY, format)
 
 
 def unknown_path(format: str, head: Head, *, other_method: bool) -> Failure:  # noqa: ARG001

@@ -562,9 +562,9 @@ class Http1Connection(BufferedReader):
         finally:
             self._task = None
             exchange.release()
-        self._answered(exchange)
+        self._after_answer(exchange)
 
-    def _answered(self, exchange: Http1Exchange) -> None:
+    def _after_answer(self, exchange: Http1Exchange) -> None:
         self._current = None
         if self._transport is None:
             return

@@ -333,7 +333,7 @@ class Http2Connection(BufferedReader):
 
     # ── events ──
 
-    def _requested(self, event: RequestReceived) -> None:
+    def _on_request(self, event: RequestReceived) -> None:
         id = event.stream_id or 0
         self._idle_since = self.server.loop.time()
         if self.server.closing:
@@ -367,7 +367,7 @@ class Http2Connection(BufferedReader):
         quiet = method == "HEAD"
         return Head("GET" if quiet else method, path, query, headers, self._secure), quiet
 
-    def _data(self, event: DataReceived) -> None:
+    def _on_data(self, event: DataReceived) -> None:
         exchange, length = self._streams.get(event.stream_id or 0), event.flow_controlled_length or 0
         if exchange is not None:
             exchange.feed(event.data or b"", length)
@@ -376,12 +376,12 @@ class Http2Connection(BufferedReader):
         if not event.data:
             self._count_control()
 
-    def _ended(self, event: StreamEnded) -> None:
+    def _on_end(self, event: StreamEnded) -> None:
         exchange = self._streams.get(event.stream_id or 0)
         if exchange is not None:
             exchange.end()
 
-    def _was_reset(self, event: StreamReset) -> None:
+    def _on_reset(self, event: StreamReset) -> None:
         exchange = self._streams.get(event.stream_id or 0)
         if exchange is not None:
             self._end(exchange)
@@ -390,7 +390,7 @@ class Http2Connection(BufferedReader):
         if self._resets > _MAX_RESETS:
             self._calm()
 
-    def _window_changed(self, event: WindowUpdated | RemoteSettingsChanged) -> None:
+    def _on_window(self, event: WindowUpdated | RemoteSettingsChanged) -> None:
         self._count_control()
         id = event.stream_id if isinstance(event, WindowUpdated) else 0
         chosen = [self._streams[id]] if id and id in self._streams else [] if id else list(self._streams.values())
@@ -398,7 +398,7 @@ class Http2Connection(BufferedReader):
             if exchange.outbox:
                 self._pump(exchange)
 
-    def _terminated(self, _: ConnectionTerminated) -> None:
+    def _on_terminated(self, _: ConnectionTerminated) -> None:
         self._close()
 
     # ── abuse ──
@@ -559,11 +559,11 @@ class Http2Connection(BufferedReader):
 
 
 _HANDLERS: Mapping[type[Event], Callable[[Http2Connection, Any], None]] = {
-    RequestReceived: Http2Connection._requested,  # noqa: SLF001 - this table belongs to the class
-    DataReceived: Http2Connection._data,  # noqa: SLF001
-    StreamEnded: Http2Connection._ended,  # noqa: SLF001
-    StreamReset: Http2Connection._was_reset,  # noqa: SLF001
-    WindowUpdated: Http2Connection._window_changed,  # noqa: SLF001
-    RemoteSettingsChanged: Http2Connection._window_changed,  # noqa: SLF001
-    ConnectionTerminated: Http2Connection._terminated,  # noqa: SLF001
+    RequestReceived: Http2Connection._on_request,  # noqa: SLF001 - this table belongs to the class
+    DataReceived: Http2Connection._on_data,  # noqa: SLF001
+    StreamEnded: Http2Connection._on_end,  # noqa: SLF001
+    StreamReset: Http2Connection._on_reset,  # noqa: SLF001
+    WindowUpdated: Http2Connection._on_window,  # noqa: SLF001
+    RemoteSettingsChanged: Http2Connection._on_window,  # noqa: SLF001
+    ConnectionTerminated: Http2Connection._on_terminated,  # noqa: SLF001
 }

@@ -15,6 +15,8 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
+from dragoman.ir import Failure
+
 MAX_HEAD = 64 << 10
 MAX_HEADERS = 200
 _ABSOLUTE = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
@@ -36,6 +38,11 @@ join_header = ": ".join
 """Joins a name and its value to a line, at half the cost of an f-string in a loop."""
 known_names: dict[bytes, str] = {}
 """Header names as clients write them -> in lower case: the same few arrive with every request."""
+# What a page of another site may send without a CORS preflight: none of it is accepted from a browser.
+_FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
+# What `curl -d` and simple HTTP clients send for JSON. Every browser sends at least one of the headers below.
+_UNTYPED = frozenset({"application/x-www-form-urlencoded", "text/plain"})
+_OF_BROWSERS = ("origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode")
 
 
 class BadRequest(Exception):
@@ -44,6 +51,14 @@ class BadRequest(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         self.status = status
         super().__init__(message)
+
+
+class BadBody(Exception):
+    """A request that is refused with an error in the client's format: what it asks for is invalid or not offered."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
 
 
 class Head(Struct, frozen=True):
@@ -161,3 +176,15 @@ def split_target(raw: bytes) -> tuple[str, str]:
     if len(raw) <= _SHORT and len(_targets) < _MAX_NAMES:
         _targets[raw] = path, query
     return path, query
+
+
+def check_content_type(head: Head) -> None:
+    """Raise `BadBody` for a form that a page of another site may have sent."""
+    given = head.headers.get("content-type", "application/json")
+    if given == "application/json":
+        return
+    kind = given.partition(";")[0].strip().lower()
+    if kind in _UNTYPED and not any(name in head.headers for name in _OF_BROWSERS):
+        return
+    if kind in _FORMS:
+        raise BadBody(Failure("invalid_request", f"expected application/json, got {kind}", 415))

@@ -18,10 +18,9 @@ from msgspec import Struct
 import dragoman
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.gateway.access import Caller
-from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.request_records import Record
 from dragoman.installation import install_command
 from dragoman.ir import Failure, ToolCall
@@ -59,7 +58,7 @@ _BAD_ARGUMENTS = (
 _COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
-class _Visit(Struct, frozen=True):
+class _McpRequest(Struct, frozen=True):
     """The request that the SDK's handlers run for."""
 
     gateway: Any
@@ -68,7 +67,7 @@ class _Visit(Struct, frozen=True):
     record: Record
 
 
-_visit: ContextVar[_Visit] = ContextVar("mcp visit")
+_visit: ContextVar[_McpRequest] = ContextVar("mcp visit")
 
 
 class McpEndpoint:
@@ -122,7 +121,7 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
     if len(exchange.body) > _LARGEST:
         raise BadBody(Failure("too_large", f"A message of MCP may have {_LARGEST} bytes.", 413))
     await gateway.enter_at(caller, record)
-    _visit.set(_Visit(gateway, caller, exchange.head, record))
+    _visit.set(_McpRequest(gateway, caller, exchange.head, record))
     try:
         record.status = await gateway.mcp_endpoint.serve(exchange)
     finally:
@@ -178,7 +177,7 @@ class _Answer:
             self._exchange.send(self.status, self._headers, b"".join(self._pieces))
 
 
-class _Inner(Exchange):
+class _InnerRequest(Exchange):
     """A request that the gateway makes to itself on behalf of a client, with the client's key."""
 
     __slots__ = ("answer", "status")
@@ -236,7 +235,7 @@ async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
 
-async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+async def _ask_model(visit: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
     system = [{"role": "system", "content": str(given["system"])}] if given.get("system") else []
     body: dict[str, Any] = {
         "model": str(given["model"]),
@@ -246,7 +245,7 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
         body["max_completion_tokens"] = int(given["max_output_tokens"])
     shown = {name: visit.head.headers[name] for name in _COPIED if name in visit.head.headers}
     headers = {**shown, "content-type": "application/json"}
-    inner = _Inner(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
+    inner = _InnerRequest(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
     leaving = visit.caller.leave()  # the inner request takes a slot of the same key, which may have only one
     if leaving is not None:
         await leaving
@@ -257,7 +256,7 @@ async def _ask_model(visit: _Visit, _name: str, given: Mapping[str, Any]) -> tup
     return answer["choices"][0]["message"].get("content") or "", False
 
 
-async def _convert_body(_visit: _Visit, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+async def _convert_body(_visit: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
     def convert() -> str:
         encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
         converted = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
@@ -266,7 +265,7 @@ async def _convert_body(_visit: _Visit, _name: str, given: Mapping[str, Any]) ->
     return await asyncio.to_thread(convert), False
 
 
-async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[str, bool]:
+async def _other_tool(visit: _McpRequest, name: str, given: dict[str, Any]) -> tuple[str, bool]:
     servers = visit.gateway.mcp_tools
     found = next((one for one in servers.offered(visit.caller) if one.tool.name == name), None) if servers else None
     if found is None:
@@ -276,7 +275,7 @@ async def _other_tool(visit: _Visit, name: str, given: dict[str, Any]) -> tuple[
     return text, result.kind == "error"
 
 
-_TOOLS: Mapping[str, Callable[[_Visit, str, dict[str, Any]], Awaitable[tuple[str, bool]]]] = {
+_TOOLS: Mapping[str, Callable[[_McpRequest, str, dict[str, Any]], Awaitable[tuple[str, bool]]]] = {
     "ask_model": _ask_model,
     "convert_body": _convert_body,
 }

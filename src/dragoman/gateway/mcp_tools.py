@@ -19,13 +19,14 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.agent.mcp import HttpServer, McpServers, ServerAddress, StdioServer, tool_names
+from dragoman.agent.token_totals import add_usage
 from dragoman.agent.tools import Tool, ToolContext, error_of, result_of
 from dragoman.drivers.connect import Environment
 from dragoman.errors import DragomanError
 from dragoman.gateway.access import Caller
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config import McpServerTable, McpTable
-from dragoman.gateway.content_type import BadBody
+from dragoman.gateway.http_request import BadBody
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Plan, revealed_key
@@ -88,7 +89,7 @@ class McpTools:
             found += [Offered(name, one) for one in servers.tools() if _matches(one.name, table.allow)]
         names = tool_names([(one.server, one.tool.name) for one in found])
         self._offered = tuple(
-            Offered(one.server, _renamed(one.tool, name)) for one, name in zip(found, names, strict=True)
+            Offered(one.server, _with_name(one.tool, name)) for one, name in zip(found, names, strict=True)
         )
 
     async def close(self) -> None:
@@ -138,7 +139,7 @@ class McpTools:
         request = client_request.decoded()
         own = [tool for tool in request.tools if not self._is_ours(tool)]
         taken = {getattr(tool, "name", "") for tool in own}
-        allowed = self._allowed(request, caller, client_request)
+        allowed = self._tools_for(request, caller, client_request)
         tools = {one.tool.name: one for one in allowed if one.tool.name not in taken}
         request = structs.replace(request, tools=(*own, *(one.tool.definition for one in tools.values())), stream=None)
         used: Usage | None = None
@@ -147,10 +148,11 @@ class McpTools:
             if not rounds_left:
                 request = structs.replace(request, tool_choice=ToolChoice("none"))
             completion = await self._ask(relay, client_request, request, plan, record)
-            used = record.usage = _sum(used, completion.usage)
+            if completion.usage is not None:
+                used = record.usage = completion.usage if used is None else add_usage(used, completion.usage)
             ours = [call for call in completion.tool_calls if call.name in tools]
             if not ours or not rounds_left or len(ours) < len(completion.messages[0].tool_calls):
-                record.losses += tuple(_not_run(call, is_over=not rounds_left) for call in ours)
+                record.losses += tuple(_loss_of_call(call, is_over=not rounds_left) for call in ours)
                 return structs.replace(_without(completion, ours), usage=used)
             calls_left -= len(ours)
             results = await self._run_all(ours, tools, record, is_over=calls_left < 0)
@@ -167,7 +169,7 @@ class McpTools:
         assert started.completion is not None  # noqa: S101 - the answer is not an error
         return started.completion
 
-    def _allowed(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
+    def _tools_for(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
         hosted = {tool.name: tool for tool in request.tools if isinstance(tool, ProviderTool) and self._is_ours(tool)}
         if any(tool.approval == "always" for tool in hosted.values()):
             words = "The gateway runs these tools without asking: calls that must be approved are not for it."
@@ -223,7 +225,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _renamed(tool: Tool, name: str) -> Tool:
+def _with_name(tool: Tool, name: str) -> Tool:
     return tool if tool.name == name else structs.replace(tool, definition=structs.replace(tool.definition, name=name))
 
 
@@ -232,7 +234,7 @@ def _cut(result: ToolResult, most: int) -> ToolResult:
     value: Any = result.value
     if result.kind == "multimodal" or value is None:
         return result
-    text = value if isinstance(value, str) else _text(value)
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if len(text) <= most:
         return result
     cut = text[:most] + _CUT.format(len(text))
@@ -241,11 +243,7 @@ def _cut(result: ToolResult, most: int) -> ToolResult:
     return ToolResult(result.tool_call_id, result.name, "text", cut)
 
 
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _not_run(call: ToolCall, *, is_over: bool) -> Loss:
+def _loss_of_call(call: ToolCall, *, is_over: bool) -> Loss:
     why = "the limit of tool rounds is reached" if is_over else "the same turn calls functions of the client"
     return Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why)
 
@@ -262,15 +260,3 @@ def _without(completion: Completion, calls: Sequence[ToolCall]) -> Completion:
         finish = Finish("length")
     messages = (structs.replace(message, parts=parts), *completion.messages[1:])
     return structs.replace(completion, messages=messages, finish=finish)
-
-
-def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
-    if one is None or other is None:
-        return one or other
-    return Usage(
-        input=one.input + other.input,
-        output=one.output + other.output,
-        cached=(one.cached or 0) + (other.cached or 0) or None,
-        cache_written=(one.cache_written or 0) + (other.cache_written or 0) or None,
-        reasoning=(one.reasoning or 0) + (other.reasoning or 0) or None,
-    )

@@ -13,10 +13,9 @@ from dragoman.chat.tokens import window_of
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import ProviderError
 from dragoman.gateway.access import presented_key
-from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Application, Exchange
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstream_health
 from dragoman.gateway.model_catalogue import ONE, SHAPES, Listed, allowed_models
 from dragoman.gateway.openapi import description

@@ -69,7 +69,7 @@ class OtherWorkers:
     async def _ask(self, place: int, target: str) -> bytes | None:
         client = UpstreamHttp(unix=self._socket(place))
         try:
-            response = await client.send(_question(target), timeouts=_SHORT)
+            response = await client.send(_worker_request(target), timeouts=_SHORT)
             body = await read_whole(response, _MOST)
         except ProviderError:
             return None
@@ -93,7 +93,7 @@ class OtherWorkers:
             client = UpstreamHttp(unix=self._socket(place))
             try:
                 with suppress(ProviderError):  # no worker is there yet
-                    response = await client.send(_question(target), timeouts=_PATIENT)
+                    response = await client.send(_worker_request(target), timeouts=_PATIENT)
                     rest = b""
                     while (data := await response.chunk()) and len(rest) <= _MOST:
                         *lines, rest = (rest + data).split(b"\n")
@@ -114,7 +114,7 @@ class OtherWorkers:
             return
         client = UpstreamHttp(unix=self._page)
         try:
-            response = await client.send(_request(exchange), timeouts=_PATIENT)
+            response = await client.send(_forwarded_request(exchange), timeouts=_PATIENT)
             kept = {name: value for name, value in response.headers.items() if name not in _OF_A_CONNECTION}
             if "content-length" in response.headers or response.status in _BODILESS:
                 exchange.send(response.status, kept, await read_whole(response, _MOST))
@@ -135,7 +135,7 @@ class OtherWorkers:
         """Listen for the other workers, and make them available as `gateway.siblings`."""
 
         async def for_siblings(exchange: Exchange) -> None:
-            await gateway.private.get(exchange.head.path, _nothing)(exchange)
+            await gateway.private.get(exchange.head.path, _not_found)(exchange)
 
         def for_clients(exchange: Exchange) -> Awaitable[None]:
             return self.hand_over(exchange) if is_for_the_page(exchange.head) else application(exchange)
@@ -162,15 +162,15 @@ async def _listening(path: str, application: Application, limits: ServerLimits) 
     return server
 
 
-async def _nothing(exchange: Exchange) -> None:
+async def _not_found(exchange: Exchange) -> None:
     exchange.send(404, _TEXT)
 
 
-def _question(target: str) -> HttpRequest:
+def _worker_request(target: str) -> HttpRequest:
     return HttpRequest(method="GET", url=f"http://worker{target}")
 
 
-def _request(exchange: Exchange) -> HttpRequest:
+def _forwarded_request(exchange: Exchange) -> HttpRequest:
     head = exchange.head
     target = f"{head.path}?{head.query}" if head.query else head.path
     kept = {name: value for name, value in head.headers.items() if name not in _NOT_HANDED_OVER}

@@ -24,13 +24,12 @@ from dragoman.drivers.remote import Call
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
 from dragoman.gateway.access import Caller, Denied, presented_key
-from dragoman.gateway.batch_endpoints import Here, listed_here, serve_here
+from dragoman.gateway.batch_endpoints import PassedRequest, listed_here, serve_here
 from dragoman.gateway.batch_formats import address_of
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadBody, Head, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
@@ -102,27 +101,27 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
         if changes:
             chosen = await serve_here(gateway, endpoint, exchange, record, caller)
         if chosen is not True:
-            await _pass_on(Here(gateway, endpoint, exchange, record, caller), row, chosen or None)
+            await _pass_on(PassedRequest(gateway, endpoint, exchange, record, caller), row, chosen or None)
     finally:
         caller.leave()
 
 
-async def _pass_on(here: Here, row: Passed, chosen: Plan | None) -> None:
-    gateway, endpoint, exchange, record = here.gateway, here.endpoint, here.exchange, here.record
+async def _pass_on(request: PassedRequest, row: Passed, chosen: Plan | None) -> None:
+    gateway, endpoint, exchange, record = request.gateway, request.endpoint, request.exchange, request.record
     body = exchange.body
     named = await off_loop_if_large(len(body), model_in, body, exchange.head) if row.has_model else ""
-    if named and here.caller.is_restricted and not _is_form(exchange.head):
+    if named and request.caller.is_restricted and not _is_form(exchange.head):
         await off_loop_if_large(len(body), check_one_model, body, row.format)
     model = endpoint.model or _bare(named)
-    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, here.caller, model)
+    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, request.caller, model)
     record.model, record.route = model, plan.route
     opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
     try:
         record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
         if row.holding in {"create", "list"} or row.mentions or opened.response.status in _BODILESS:
-            await _send_whole(opened, here)
+            await _send_whole(opened, request)
         else:
-            await _send_as_it_comes(opened, here)
+            await _send_as_it_comes(opened, request)
         record.complete = True
     finally:
         opened.release()
@@ -135,9 +134,9 @@ async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, c
     """Return a plan with the upstreams that have this endpoint. Raises `Denied`, `NoSuchModel`, `BadBody` (501)."""
     router = gateway.router
     if row.holding == "one":
-        noted = await _noted(gateway, row, endpoint.id, caller)
+        noted = await _owning_upstream(gateway, row, endpoint.id, caller)
         if noted is not None:
-            return Plan(noted, _able(row, router.named_upstreams(noted, row.format), ""), PLAIN)
+            return Plan(noted, _upstreams_with(row, router.named_upstreams(noted, row.format), ""), PLAIN)
     named = head.headers.get(PROVIDER_HEADER, "")
     if model and not named:
         caller.may_use(model)
@@ -149,20 +148,20 @@ async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, c
     places = [named] if named else [place.name for place in router.available() if place.provider.name in row.providers]
     home = CLIENT_PROTOCOLS[row.format].home
     for place in sorted(places, key=lambda name: name != home):
-        able = _able(row, router.named_upstreams(place, row.format), model)
+        able = _upstreams_with(row, router.named_upstreams(place, row.format), model)
         able = tuple(one for one in able if _has(row, one, gateway))
         if able and caller.allows(f"{place}/{model or row.name}"):
             return Plan(place, able, PLAIN)
     if row.here and row.holding == "one" and gateway.batches.is_enabled:  # it would be kept here
-        raise _unknown(row, endpoint.id)
+        raise _unknown_object(row, endpoint.id)
     raise BadBody(_no_provider(row, [named] if named else []))
 
 
-def _unknown(row: Passed, id: str) -> UnknownResponse:
+def _unknown_object(row: Passed, id: str) -> UnknownResponse:
     return UnknownResponse(Failure("not_found", f"No such {row.name} object: {id}", 404, parameter="id"))
 
 
-def _able(row: Passed, upstreams: Sequence[Any], model: str) -> tuple[Candidate, ...]:
+def _upstreams_with(row: Passed, upstreams: Sequence[Any], model: str) -> tuple[Candidate, ...]:
     return tuple(Candidate(one, model) for one in upstreams if one.channel.provider.name in row.providers)
 
 
@@ -184,7 +183,7 @@ def _no_provider(row: Passed, providers: Sequence[str]) -> Failure:
     return Failure("invalid_request", words, _NOT_IMPLEMENTED)
 
 
-async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str | None:
+async def _owning_upstream(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str | None:
     """Return the upstream that stores an object. Raises `UnknownResponse` if another key created it.
 
     A gateway without keys has one owner, who may have created it elsewhere: then None leaves the upstream open.
@@ -194,7 +193,7 @@ async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str 
     except UnknownResponse:
         if caller.grant is None:
             return None
-        raise _unknown(row, id) from None
+        raise _unknown_object(row, id) from None
     return found.upstream if isinstance(found, Noted) else None
 
 
@@ -280,11 +279,12 @@ def _attempt(
         given = (exchange.body, head, named, candidate.model)
         body = await off_loop_if_large(len(exchange.body), with_routed_model, *given)
         path = row.providers[channel.provider.name] + _path_with_model(endpoint, candidate.model)
+        path = channel.provider.path(Target(path, candidate.model, stream=False, place=channel.place))
+        query = query_for_upstream(head)
         call = Call.about(
             HttpRequest(
                 method=head.method,
-                url=channel.base_url
-                + _joined(channel.provider.path(_target(path, candidate)), query_for_upstream(head)),
+                url=channel.base_url + path + ("&" + query[1:] if query and "?" in path else query),
                 headers={**_sent_headers(head), **_provider_headers(candidate, head)},
                 body=body,
             ),
@@ -300,14 +300,6 @@ def _path_with_model(endpoint: Endpoint, model: str) -> str:
     before, found, after = endpoint.path.rpartition(":")
     folder, _, _ = before.partition("/models/")
     return f"{folder}/models/{quote(model, safe='')}:{after}" if found and "/models/" in before else endpoint.path
-
-
-def _target(path: str, candidate: Candidate) -> Target:
-    return Target(path, candidate.model, stream=False, place=candidate.upstream.channel.place)
-
-
-def _joined(path: str, query: str) -> str:
-    return path + ("&" + query[1:] if query and "?" in path else query)
 
 
 def _sent_headers(head: Head) -> dict[str, str]:
@@ -336,10 +328,10 @@ def _upload_url(url: str, head: Head, base_url: str) -> str:
     given, base = urlsplit(url), urlsplit(base_url)
     if given.netloc != base.netloc or "host" not in head.headers:
         return url
-    here = urlsplit(address_of(head))
+    own_url = urlsplit(address_of(head))
     key = presented_key(head)
     query = f"{given.query}&{urlencode({'key': key})}" if key else given.query
-    return urlunsplit((here.scheme, here.netloc, given.path.removeprefix(base.path), query, ""))
+    return urlunsplit((own_url.scheme, own_url.netloc, given.path.removeprefix(base.path), query, ""))
 
 
 def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
@@ -349,9 +341,9 @@ def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
     return {**kept, "x-request-id": record.id, "x-dragoman-upstream": upstream}
 
 
-async def _send_as_it_comes(opened: OpenAnswer, here: Here) -> None:
-    exchange, record, caller = here.exchange, here.record, here.caller
-    tail = UsageReader(counts=_uses_tokens(here.endpoint))
+async def _send_as_it_comes(opened: OpenAnswer, request: PassedRequest) -> None:
+    exchange, record, caller = request.exchange, request.record, request.caller
+    tail = UsageReader(counts=_uses_tokens(request.endpoint))
     response = opened.response
     exchange.start(response.status, back_headers(response.headers, record))
 
@@ -365,14 +357,14 @@ async def _send_as_it_comes(opened: OpenAnswer, here: Here) -> None:
         raise failed_as(error, opened.upstream) from error
     record.usage = tail.usage()
     if caller.grant is not None:
-        await here.gateway.settle(caller, record)
+        await request.gateway.settle(caller, record)
     exchange.finish()
 
 
-async def _send_whole(opened: OpenAnswer, here: Here) -> None:
+async def _send_whole(opened: OpenAnswer, request: PassedRequest) -> None:
     """Send an answer that names objects of the provider, whose owner must be noted or looked up first."""
-    gateway, exchange, record, caller = here.gateway, here.exchange, here.record, here.caller
-    row, response = here.endpoint.passed, opened.response
+    gateway, exchange, record, caller = request.gateway, request.exchange, request.record, request.caller
+    row, response = request.endpoint.passed, opened.response
     assert row is not None  # noqa: S101 - see pass_through
     try:
         body = await read_whole(response, _MOST_LISTED)
@@ -383,9 +375,9 @@ async def _send_whole(opened: OpenAnswer, here: Here) -> None:
             await gateway.responses.note(held_id(row, id), record.upstream, caller.id)
     elif row.holding == "list":
         body = await _own_entries(gateway, row, body, caller) if caller.grant is not None else body
-        body = await _with_own_batches(here, row, body)
-    body = await _mentioned(here, row, body)
-    tail = UsageReader(counts=_uses_tokens(here.endpoint))
+        body = await _with_own_batches(request, row, body)
+    body = await _note_mentioned_files(request, row, body)
+    tail = UsageReader(counts=_uses_tokens(request.endpoint))
     tail.feed(body)
     record.usage = tail.usage()
     if caller.grant is not None:
@@ -396,26 +388,28 @@ async def _send_whole(opened: OpenAnswer, here: Here) -> None:
     exchange.send(response.status, headers, body)
 
 
-async def _mentioned(here: Here, row: Passed, body: bytes) -> bytes:
+async def _note_mentioned_files(request: PassedRequest, row: Passed, body: bytes) -> bytes:
     """Note the client as owner of files that a job created, and make URLs of the provider point to this gateway.
 
     Anthropic's SDK fetches results from the URL in the batch, with the client's key for this gateway.
     """
     if "results_url" in row.mentions:
-        address = address_of(here.exchange.head).encode()
+        address = address_of(request.exchange.head).encode()
         return _RESULTS_URL.sub(lambda found: found[1] + address + found[2], body)
     for path in row.mentions:
         for id in _ids_in(body, structs.replace(row, id=path)):
-            await here.gateway.responses.note(f"files/{id.rpartition('/')[2]}", here.record.upstream, here.caller.id)
+            await request.gateway.responses.note(
+                f"files/{id.rpartition('/')[2]}", request.record.upstream, request.caller.id
+            )
     return body
 
 
-async def _with_own_batches(here: Here, row: Passed, body: bytes) -> bytes:
+async def _with_own_batches(request: PassedRequest, row: Passed, body: bytes) -> bytes:
     """Add what this gateway stores itself to the start of the first page of a list."""
-    parameters = here.exchange.head.parameters
-    if not row.here or not here.gateway.batches.is_enabled or any(name in parameters for name in _CURSORS):
+    parameters = request.exchange.head.parameters
+    if not row.here or not request.gateway.batches.is_enabled or any(name in parameters for name in _CURSORS):
         return body
-    shown, _ = await listed_here(here)
+    shown, _ = await listed_here(request)
     if not shown:
         return body
     try:

@@ -36,7 +36,7 @@ class Passed(Struct, frozen=True, kw_only=True):
     id: str = "id"
     """The key of the id in created and listed objects."""
     here: str = ""
-    """The handler for objects that the gateway stores itself: a key of `batch_endpoints.HERE`."""
+    """The handler for objects that the gateway stores itself: a key of `batch_endpoints.HANDLERS`."""
     mentions: tuple[str, ...] = ()
     """Keys of files in an answer, which then belong to the client too."""
     by_headers: bool = False
@@ -69,7 +69,7 @@ _V1 = r"(?:/openai)?(?:/v1)?"
 """Paths of OpenAI, those of Azure, and those of a base URL without a version."""
 _DEPLOYMENT = r"/openai/deployments/(?P<model>[^/]+)"
 _ID = r"(?P<id>[\w-][\w.-]*)"
-"""Cannot lead to another folder."""
+"""Has no slash, so that it cannot lead to another folder."""
 _GOOGLE = r"/v1(?:beta|alpha)?"
 
 

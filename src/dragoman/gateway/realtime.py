@@ -8,7 +8,7 @@ all requests; tokens are counted if the upstream reports them. Frames are read a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -18,10 +18,9 @@ from msgspec import Meta, Raw, Struct
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.access import Caller
-from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange, Gone
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
 from dragoman.ir import Failure, Usage
@@ -38,12 +37,12 @@ _CONNECTING = 20.0
 _SUBPROTOCOL = "realtime"
 _SWITCHED = 101
 _NAMES = 2
-"""Keys of the first message called `setup` or `model`, in whichever case: with more, it may be read in two ways."""
+"""Keys of the first message named `setup` or `model` in any case. With more of them, the message is ambiguous."""
 _PASSED = ("openai-beta", "openai-safety-identifier")
 
 
 _Count = Annotated[int, Meta(ge=0, le=1 << 40)]
-"""A number of tokens. An upstream that reports others has not reported any."""
+"""A plausible token count; an event with another value is not counted."""
 
 
 class _Tokens(Struct, rename="camel"):
@@ -139,7 +138,7 @@ class _Session:
                         await upstream.send(first)
                     await self._pump(messages, upstream)
         except (TimeoutError, StopAsyncIteration):
-            self._client.close(1001, "time is over")
+            self._client.close(1001, "the session has reached its time limit")
         except Gone:
             pass
         except Exception as error:  # noqa: BLE001 - no longer HTTP: the close frame has the reason
@@ -172,9 +171,9 @@ class _Session:
 
         channel = candidate.upstream.channel
         path = self._endpoint.path or f"/realtime?model={quote(candidate.model, safe='')}"
-        request = HttpRequest(
-            method="GET", url=channel.base_url + path, headers=_headers(head, channel.headers), body=b""
-        )
+        passed = {name: head.headers[name] for name in _PASSED if name in head.headers}
+        headers = {**passed, **channel.headers}
+        request = HttpRequest(method="GET", url=channel.base_url + path, headers=headers, body=b"")
         signed = await channel.credential.sign(request)
         url = signed.url.replace("http", "ws", 1)
         subprotocols: Any = [_SUBPROTOCOL] if self._client.subprotocol else None
@@ -226,7 +225,3 @@ class _Session:
             self._input += event.usage_metadata.prompt_token_count
             self._output += event.usage_metadata.response_token_count
         self._record.usage = Usage(input=self._input, output=self._output)
-
-
-def _headers(head: Head, own: Mapping[str, str]) -> dict[str, str]:
-    return {**{name: head.headers[name] for name in _PASSED if name in head.headers}, **own}

@@ -72,7 +72,7 @@ def _opencode(address: Address) -> Iterator[str]:
     }
     name = f"dragoman/{address.model}"
     content = {"model": name, "small_model": name, "provider": {"dragoman": provider}}
-    yield "# what would stand in opencode.json"
+    yield "# instead of an opencode.json"
     yield f"export OPENCODE_CONFIG_CONTENT={shlex.quote(json.dumps(content))}"
 
 
@@ -125,7 +125,7 @@ RECIPES: Mapping[str, Recipe] = {
             "GOOGLE_GENERATIVE_AI_BASE_URL": "{url}/v1beta",
             "GOOGLE_GENERATIVE_AI_API_KEY": "{key}",
         },
-        "# of Google's it reads the key alone:",
+        "# for Google's models it reads only the key; set the URL in your code:",
         "# createGoogleGenerativeAI({{ baseURL: process.env.GOOGLE_GENERATIVE_AI_BASE_URL }})",
     ),
     "langchain": _exports(_OPENAI | _ANTHROPIC | _GOOGLE),

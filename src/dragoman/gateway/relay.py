@@ -193,10 +193,10 @@ class Relay:
         response = await send_once(upstream_call.channel, upstream_call.call)
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
         if body:
-            return await self._translated(upstream_call, capture, response, body)
+            return await self._translate_whole(upstream_call, capture, response, body)
         with self.counted() as count:
             body = await read_whole(response, self._answer_limit, count=count)
-            return await self._translated(upstream_call, capture, response, body)
+            return await self._translate_whole(upstream_call, capture, response, body)
 
     @contextmanager
     def counted(self) -> Iterator[Callable[[int], None]]:
@@ -219,7 +219,7 @@ class Relay:
         finally:
             budget.used -= taken
 
-    async def _translated(
+    async def _translate_whole(
         self, upstream_call: UpstreamCall, capture: CapturedRequest | None, response: HttpResponse, body: bytes
     ) -> WholeAnswer:
         if capture is not None:
@@ -231,15 +231,15 @@ class Relay:
             else:
                 completion, encoded = await asyncio.to_thread(translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
-            raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
+            raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (
             upstream_call.same and completion.id and not _quotes_key(upstream_call.channel, body)
         ):
-            raise _broken(upstream_call, failure)
+            raise _invalid_answer(upstream_call, failure)
         if not completion.messages and completion.finish is None and not upstream_call.same:
-            raise _broken(upstream_call, Failure("server", "the upstream's answer holds no message"))
+            raise _invalid_answer(upstream_call, Failure("server", "the upstream's answer holds no message"))
         # A failed answer may be encoded as an error in the client's format.
         status = response.status if encoded.status == HTTPStatus.OK else encoded.status
         return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
@@ -250,7 +250,7 @@ class Relay:
         response = await send_once(upstream_call.channel, upstream_call.call)
         if _is_whole(response, upstream_call):
             body = await read_whole(response, upstream_call.channel.limits.error, truncate=True)
-            raise _broken(upstream_call, failure_within(upstream_call.channel, upstream_call.call, body))
+            raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, upstream_call.call, body))
         translator = (
             upstream_call.translator() if capture is None else capture.listening(upstream_call, response.status)
         )
@@ -258,7 +258,7 @@ class Relay:
             first = await _first(response, translator, upstream_call.channel)
         except DecodeError as error:
             response.close()
-            raise _broken(upstream_call, None, error) from error
+            raise _invalid_answer(upstream_call, None, error) from error
         except BaseException:
             response.close()
             raise
@@ -441,7 +441,7 @@ def _quotes_key(channel: Channel, body: bytes) -> bool:
     return any(secret and secret.reveal().encode() in body for secret in channel.credential.secrets)
 
 
-def _broken(
+def _invalid_answer(
     upstream_call: UpstreamCall, failure: Failure | None, error: DecodeError | EncodeError | None = None
 ) -> ProviderError:
     """Return the error for an answer with a success status whose body is not a valid answer."""

@@ -12,10 +12,10 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.openai_responses.response import encode_usage
 from dragoman.gateway.compaction_items import compaction_item
-from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.conversation_items import identified
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import BadBody
 from dragoman.gateway.other_endpoints import JSON, Handler
 from dragoman.gateway.relay import Failed
 from dragoman.gateway.request_records import Record
@@ -101,7 +101,7 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
         )
         answered = await gateway.relay.ask(sent, plan, record)
         assert isinstance(answered, WholeAnswer)  # noqa: S101 - the call does not stream
-        compacted = _compacted(answered, items)
+        compacted = _compaction(answered, items)
         record.usage = answered.completion.usage if answered.completion else None
         await gateway.settle(caller, record)
         _put(exchange, record, compacted)
@@ -117,13 +117,13 @@ def _message(text: str | Raw) -> Raw:
     return Raw(_encode({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}))
 
 
-def _compacted(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
+def _compaction(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
     """Return the user messages unchanged, and a compaction item that summarises everything."""
     completion = answered.completion
     summary = completion.messages[0].text if completion is not None and completion.messages else ""
     if not summary:
         raise Failed(Failure("server", "The model gave no summary.", 502))
-    user_items = [Raw(item) for _, item in identified([item for item in items if _role(item) == "user"])]
+    user_items = [Raw(item) for _, item in identified([item for item in items if _item(item).role == "user"])]
     usage = (completion.usage if completion is not None else None) or Usage(0, 0)
     return {
         "id": f"resp_{secrets.token_hex(16)}",
@@ -139,10 +139,6 @@ class _Item(Struct):
 
 
 _item = msgspec.json.Decoder(_Item).decode
-
-
-def _role(item: Raw) -> str | None:
-    return _item(item).role
 
 
 # ── conversations ──

@@ -27,7 +27,7 @@ from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_websocket import IncomingMessages
 from dragoman.gateway.exchange import Exchange, Gone, Tunnel
 from dragoman.gateway.http_request import Head
-from dragoman.gateway.local_responses import LocalResponses
+from dragoman.gateway.stored_responses import LocalResponses
 
 LONGEST_CONNECTION = 3600.0
 """Seconds, OpenAI's limit."""

@@ -142,17 +142,17 @@ class Router:
         """Return the candidates for a model. Raises `NoSuchModel`."""
         plan = self._plans.get((model, format))
         if plan is None:
-            plan = self._planned(model, format)
+            plan = self._make_plan(model, format)
             # The plan of one candidate without a route never changes. Clients choose the names, so limit the cache.
             if plan.settings is PLAIN and len(plan.candidates) == 1 and len(self._plans) < _MOST_PLANS:
                 self._plans[model, format] = plan
         return plan
 
-    def _planned(self, model: str, format: str) -> Plan:
+    def _make_plan(self, model: str, format: str) -> Plan:
         model = model.removeprefix("models/")
         name, route = self._route(model)
         if route is None:
-            return Plan(model, self._candidates([self._full(model, format)], format), PLAIN)
+            return Plan(model, self._candidates([self._with_provider(model, format)], format), PLAIN)
         settings = RouteSettings(
             strict=route.strict,
             max_output_tokens=route.max_output_tokens,
@@ -161,8 +161,8 @@ class Router:
             drop=route.drop,
             attempts=route.attempts,
         )
-        targets = [*self._balanced(route), *route.fallback]
-        return Plan(name, self._candidates(list(self._unfolded(targets, format, {name})), format), settings)
+        targets = [*self._shuffle_by_weight(route), *route.fallback]
+        return Plan(name, self._candidates(list(self._resolve_targets(targets, format, {name})), format), settings)
 
     def _route(self, model: str) -> tuple[str, RouteTable | None]:
         exact = self.config.routes.get(model)
@@ -170,7 +170,7 @@ class Router:
             return model, exact
         return next(((name, route) for pattern, name, route in self._globs if pattern.match(model)), (model, None))
 
-    def _balanced(self, route: RouteTable) -> list[str]:
+    def _shuffle_by_weight(self, route: RouteTable) -> list[str]:
         """Return the targets in random order, by weight."""
         if isinstance(route.to, str):
             return [route.to]
@@ -188,23 +188,25 @@ class Router:
             ordered.append(one.model)
         return ordered
 
-    def _unfolded(self, targets: Sequence[str], format: str, seen: set[str]) -> Iterator[str]:
+    def _resolve_targets(self, targets: Sequence[str], format: str, seen: set[str]) -> Iterator[str]:
         """Yield `provider/model` for each target, following routes that name other routes."""
         for target in targets:
             route = self.config.routes.get(target)
             if route is None:
-                yield self._full(target, format)
+                yield self._with_provider(target, format)
             elif target not in seen:
-                yield from self._unfolded([*self._balanced(route), *route.fallback], format, {*seen, target})
+                yield from self._resolve_targets(
+                    [*self._shuffle_by_weight(route), *route.fallback], format, {*seen, target}
+                )
 
-    def _full(self, model: str, format: str) -> str:
+    def _with_provider(self, model: str, format: str) -> str:
         """Return `provider/model`; if the provider is missing, the model's name or the client's format selects it."""
         head, slash, rest = model.partition("/")
         if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
             return model
         home = CLIENT_PROTOCOLS[format].home
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
-        if having is None and slash and not self._names_as_it_likes(home, format):
+        if having is None and slash and not self._allows_slashes(home, format):
             known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])
             raise NoSuchModel(model, f"unknown provider {head!r}; there are {', '.join(known) or 'none'}")
         having = having or (home,)
@@ -215,7 +217,7 @@ class Router:
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
         return None if having is None else having[0]
 
-    def _names_as_it_likes(self, home: str, format: str) -> bool:
+    def _allows_slashes(self, home: str, format: str) -> bool:
         """Whether models may be named like `Qwen/Qwen3-8B`: at self-hosted servers, not at vendors or simulators."""
         place = self._place(home, format)
         if not place.exact and place.name in self._simulated:
@@ -263,7 +265,7 @@ class Router:
         place = self._places.get(name)
         if place is not None:
             return place
-        provider = _speaking(PROVIDERS[ALIASES.get(name, name)], format)
+        provider = _api_in_format(PROVIDERS[ALIASES.get(name, name)], format)
         place = self._places.get(provider.name)
         return place or self._sibling(provider) or self._of_environment(provider)
 
@@ -279,7 +281,7 @@ class Router:
         if simulated is None:
             models = self._local.get(provider.name, ())
             return Place(provider.name, provider, {"environment": self._environment}, models=models)
-        options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_made_up(provider)}  # type: ignore[typeddict-item]
+        options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_simulator_options(provider)}  # type: ignore[typeddict-item]
         return Place(provider.name, provider, options)
 
     # ── listing ──
@@ -333,7 +335,7 @@ class Router:
                 self._opened[name] = upstreams
 
 
-def _speaking(provider: Provider, format: str) -> Provider:
+def _api_in_format(provider: Provider, format: str) -> Provider:
     """Return the same vendor's API in the client's format, if there is one with the same base URL and key."""
     if provider.format == format:
         return provider
@@ -349,7 +351,7 @@ def _is_sibling(other: Provider, provider: Provider) -> bool:
     )
 
 
-def _made_up(provider: Provider) -> dict[str, str]:
+def _simulator_options(provider: Provider) -> dict[str, str]:
     """Return options for a simulator, which accepts any key and needs the variables of paths."""
     variables = {variable.name for variable in provider.variables}
     made_up = {"region": "us-east-1"} if "region" in variables else {}

@@ -191,7 +191,7 @@ def _greeting(running: Running, setting: Setting, agents: Sequence[str], *, offl
     yield f"{running.url}  dragoman gateway, until Ctrl-C"
     yield "  in a browser: requests as they happen, chat, playground, usage, keys"
     if offline:
-        yield "  no keys of any provider found: the simulators answer (store one: dragoman keys set anthropic)"
+        yield "  no provider keys found: simulators answer (add a key: dragoman keys set anthropic)"
     if agents:
         yield f"  agents, served as models: {', '.join(agents)}"
     names = ", ".join(place.name for place in running.gateway.router.available())

@@ -127,11 +127,11 @@ class ServedAgents:
         wire = codec(_FORMAT)
         try:
             if not secrets.compare_digest(exchange.head.headers.get("x-api-key", ""), self._key):
-                raise _refused(Failure("authentication", "not the gateway", 401))
+                raise _rejection(Failure("authentication", "not the gateway", 401))
             request = wire.decode_request(await exchange.receive())
             agent = self._agents.get(request.model or "")
             if agent is None:
-                raise _refused(Failure("not_found", f"no agent named {request.model!r}", 404))
+                raise _rejection(Failure("not_found", f"no agent named {request.model!r}", 404))
         except ProviderError as error:
             encoded = wire.encode_error(error.failure)
             exchange.send(error.failure.status or 500, _JSON, encoded.content)
@@ -241,7 +241,7 @@ _OWNER = "agents"
 """Owner of all paused runs in the store; the real owner is part of a run's key."""
 
 
-def _refused(failure: Failure) -> ProviderError:
+def _rejection(failure: Failure) -> ProviderError:
     return ProviderError(failure)
 
 

@@ -84,10 +84,10 @@ Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncC
 
 def has_keys(config: Config, environment: Environment) -> bool:
     """Whether a real provider is configured or has a key in the environment."""
-    return bool(config.providers) or any(_keyed(provider, environment) for provider in PROVIDERS.values())
+    return bool(config.providers) or any(_has_key(provider, environment) for provider in PROVIDERS.values())
 
 
-def _keyed(provider: Provider, environment: Environment) -> bool:
+def _has_key(provider: Provider, environment: Environment) -> bool:
     names = (*provider.key_environment, *provider.base_url_environment)
     return any(environment.get(name) for name in names)
 
@@ -242,7 +242,7 @@ def _log(config: Config) -> Log:
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as it may; returns how many that are. Many shells allow 1,024 at first."""
+    """Raise the limit of open files to the allowed maximum and return it. Many shells start with 1,024."""
     try:
         import resource  # noqa: PLC0415 - absent on Windows
     except ImportError:
@@ -331,12 +331,12 @@ async def run(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, over.set)
         loop.add_signal_handler(signal.SIGHUP, reload)
-        _spare_collector()
+        _tune_garbage_collector()
         ready(running)
         await over.wait()
 
 
-def _spare_collector() -> None:
+def _tune_garbage_collector() -> None:
     """Exclude what was loaded at the start, which stays forever, from garbage collection.
 
     A full collection took 25 ms, in which no request was served, and all of them 3 % of the time of small requests.

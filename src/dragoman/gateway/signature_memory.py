@@ -120,11 +120,11 @@ def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
 
 def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
     """Return the request with this family's signatures restored."""
-    messages = tuple(_restored(message, remembered, family) for message in request.messages)
+    messages = tuple(_restore_message(message, remembered, family) for message in request.messages)
     return structs.replace(request, messages=messages) if messages != request.messages else request
 
 
-def _restored(message: Message, remembered: Mapping[str, bytes], family: str) -> Message:
+def _restore_message(message: Message, remembered: Mapping[str, bytes], family: str) -> Message:
     if message.role != "assistant":
         return message
     stored = remembered.get(key_of(message) or "")
@@ -197,7 +197,10 @@ def unsigned(completion: Completion, family: str) -> Completion:
     if not is_signed(completion.messages):
         return completion
     messages = tuple(
-        structs.replace(message, parts=tuple(_unsigned(part, family) for part in message.parts if _shows(part, family)))
+        structs.replace(
+            message,
+            parts=tuple(without_foreign_signature(part, family) for part in message.parts if _shows(part, family)),
+        )
         if any(_is_foreign(part, family) for part in message.parts)
         else message
         for message in completion.messages
@@ -215,7 +218,7 @@ def _shows(part: AnyPart, family: str) -> bool:
     return not _is_foreign(part, family) or isinstance(part, ToolCall) or bool(getattr(part, "text", ""))
 
 
-def _unsigned(part: AnyPart, family: str) -> AnyPart:
+def without_foreign_signature(part: AnyPart, family: str) -> AnyPart:
     return structs.replace(part, signature=None) if _is_foreign(part, family) else part
 
 
@@ -231,7 +234,7 @@ class UnsignedEvents:
         kept: list[AnyEvent] = []
         for event in events:
             if isinstance(event, PartStart):
-                start = structs.replace(event, part=_unsigned(event.part, self._family))
+                start = structs.replace(event, part=without_foreign_signature(event.part, self._family))
                 if isinstance(start.part, Reasoning) and start.part.signature is None and not start.part.text:
                     self.held[event.index] = start
                 else:
@@ -240,12 +243,12 @@ class UnsignedEvents:
                 start_of_it = self.held.pop(event.index, None)
                 kept += [event] if start_of_it is None else [start_of_it, event]
             elif isinstance(event, PartEnd):
-                kept += self._ended(event)
+                kept += self._on_end(event)
             else:
                 kept.append(event)
         return kept
 
-    def _ended(self, event: PartEnd) -> list[AnyEvent]:
+    def _on_end(self, event: PartEnd) -> list[AnyEvent]:
         start = self.held.pop(event.index, None)
         is_foreign = event.signature is not None and event.signature.family != self._family
         end = structs.replace(event, signature=None) if is_foreign else event

@@ -22,7 +22,6 @@ from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_request import ClientRequest, Peek
 from dragoman.gateway.compaction_items import expanded, has_own_compaction
 from dragoman.gateway.conversation_items import check_results, conversation_id, identified
-from dragoman.gateway.local_responses import LocalResponses
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.gateway.state_errors import (
@@ -57,10 +56,31 @@ _REFERENCE = "item_reference"
 _ENCRYPTED = "reasoning.encrypted_content"
 _THOUGHT = "rs_"
 _MOST_NOTED = 10_000
-_GONE = 30.0
+_ORPHANED_SECONDS = 30.0
 """Seconds without progress after which a response counts as failed."""
-_LOOKED_AFTER = 1.0
+_CHECK_SECONDS = 1.0
 """Seconds between checks whether another gateway was asked to cancel a response of this one."""
+_MOST_LOCAL = 16
+"""Maximum number of unstored responses that one WebSocket connection remembers."""
+
+
+class LocalResponses:
+    """Responses of one WebSocket connection that are not stored: only this connection can continue them."""
+
+    def __init__(self) -> None:
+        self._chains: OrderedDict[str, list[Kept]] = OrderedDict()
+
+    def chain(self, id: str) -> list[Kept]:
+        """Return a response and all before it, the latest first."""
+        return self._chains.get(id, [])
+
+    def remember(self, chain: list[Kept]) -> None:
+        self._chains[chain[0].id] = chain
+        if len(self._chains) > _MOST_LOCAL:
+            self._chains.popitem(last=False)
+
+    def forget(self, id: str) -> None:
+        self._chains.pop(id, None)
 
 
 class Followed(Struct, frozen=True):
@@ -171,7 +191,7 @@ class Noted(Struct, frozen=True):
     owner: str
 
 
-class Promising(Protocol):
+class ResponseKeeper(Protocol):
     """What a background answer needs of its request."""
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes: ...
@@ -182,7 +202,7 @@ class Promising(Protocol):
 class Background:
     """A response whose id the client gets before the answer exists."""
 
-    def __init__(self, keeping: Promising, model: str) -> None:
+    def __init__(self, keeping: ResponseKeeper, model: str) -> None:
         self.id = f"resp_{secrets.token_hex(16)}"
         self._keeping = keeping
         self._promised: dict[str, object] = {
@@ -237,7 +257,7 @@ class Responses:
     def start(self, background: Background, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._working[background.id] = task
-        watching = asyncio.ensure_future(_watched(background, task)) if self.store.shared else None
+        watching = asyncio.ensure_future(_cancel_when_requested(background, task)) if self.store.shared else None
 
         def ended(_: object) -> None:
             self._working.pop(background.id, None)
@@ -275,7 +295,7 @@ class Responses:
         known = client_request.known
         candidate = plan.candidates[0]
         native = candidate.upstream.channel.provider.format == FORMAT
-        followed = await self._followed(known, owner, local, native=native)
+        followed = await self._find_followed(known, owner, local, native=native)
         refers = followed.is_here or has_own_compaction(client_request.body)
         continues_elsewhere = native and known.previous_response_id is not None and not followed.chain
         if native and not refers and not (local is not None and _is_local(known) and not continues_elsewhere):
@@ -283,7 +303,7 @@ class Responses:
         fields = _object(client_request.body)
         own = _items(fields.get("input"))
         if _REFERENCE.encode() in client_request.body:
-            own = [await self._referred(item, place, owner, native=native) for place, item in enumerate(own)]
+            own = [await self._resolve_reference(item, place, owner, native=native) for place, item in enumerate(own)]
             fields["input"] = Raw(_encode(own))
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
         if refers:
@@ -305,7 +325,7 @@ class Responses:
         )
         return keeping
 
-    async def _followed(self, known: Peek, owner: str, local: LocalResponses | None, *, native: bool) -> Followed:
+    async def _find_followed(self, known: Peek, owner: str, local: LocalResponses | None, *, native: bool) -> Followed:
         previous, conversation = known.previous_response_id, conversation_id(known.conversation)
         if previous is not None and conversation is not None:
             raise two_histories()
@@ -330,7 +350,7 @@ class Responses:
             raise too_long_a_history()  # bounds its growth and the memory that it takes
         return chain
 
-    async def _referred(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
+    async def _resolve_reference(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
         """Return the item that a reference names, if it is stored here. Only reasoning may be missing, a reported loss.
 
         A stateful upstream resolves other references itself.
@@ -348,11 +368,15 @@ class Responses:
             return item
         raise no_item(id, place)
 
-    async def _whatever_became_of(self, kept: Kept) -> Kept:
+    async def _fail_if_orphaned(self, kept: Kept) -> Kept:
         """Mark a response as failed if the gateway that worked on it has died."""
-        if kept.id in self._working or _status(kept) != "in_progress" or await self.store.age(kept.id) < _GONE:
+        if (
+            kept.id in self._working
+            or _status(kept) != "in_progress"
+            or await self.store.age(kept.id) < _ORPHANED_SECONDS
+        ):
             return kept
-        failed = _orphaned(kept)
+        failed = _as_failed(kept)
         await self.store.keep(failed)
         return failed
 
@@ -369,7 +393,7 @@ class Responses:
     async def find(self, id: str, owner: str) -> Kept | Noted:
         kept = await self.store.kept(id, owner)
         if kept is not None and (kept.upstream or kept.response):
-            return Noted(kept.upstream, owner) if kept.upstream else await self._whatever_became_of(kept)
+            return Noted(kept.upstream, owner) if kept.upstream else await self._fail_if_orphaned(kept)
         noted = self._noted.get(id)
         if noted is None or noted.owner != owner:
             raise not_found(id)
@@ -392,14 +416,14 @@ def _now() -> int:
     return int(time.time())
 
 
-def _orphaned(kept: Kept) -> Kept:
+def _as_failed(kept: Kept) -> Kept:
     error = {"code": "server_error", "message": "The gateway process that worked on this response has ended."}
     return structs.replace(kept, response=_encode({**_object(kept.response), "status": "failed", "error": error}))
 
 
-async def _watched(background: Background, task: asyncio.Task[None]) -> None:
+async def _cancel_when_requested(background: Background, task: asyncio.Task[None]) -> None:
     while not await background.was_cancelled():  # noqa: ASYNC110 - another process changes it
-        await asyncio.sleep(_LOOKED_AFTER)
+        await asyncio.sleep(_CHECK_SECONDS)
     task.cancel()
 
 

@@ -22,9 +22,8 @@ from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall, family_of, own_id, own_time
 from dragoman.gateway.model_key import with_model
 from dragoman.gateway.routing import Candidate, RouteSettings
-from dragoman.gateway.signature_memory import restored, unsigned
+from dragoman.gateway.signature_memory import restored, unsigned, without_foreign_signature
 from dragoman.ir import (
-    AnyPart,
     Cache,
     Completion,
     CustomTool,
@@ -44,7 +43,8 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
     Raises `DecodeError` for an invalid request and `EncodeError` for what this upstream cannot express.
     """
     channel = candidate.upstream.channel
-    same = _is_same(client_request, channel)
+    # Bytes can pass unchanged if the formats match, and the server is not stricter than the format's owner.
+    same = client_request.protocol.format == channel.provider.format and not channel.codec.profile.legalises_own_family
     unchanged = (
         same and not client_request.is_changed and not settings.changes_requests and not _carries(client_request.body)
     )
@@ -67,11 +67,6 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
 _NOTHING = Request(None, ())
 
 
-def _is_same(client_request: ClientRequest, channel: Channel) -> bool:
-    """Whether bytes can pass unchanged: the formats match, and the server is not stricter than the format's owner."""
-    return client_request.protocol.format == channel.provider.format and not channel.codec.profile.legalises_own_family
-
-
 # Another family's signatures travel through this format behind such a tag, plain or in base64.
 _TAG, _PACKED_TAG = TAG.encode(), b64encode(TAG.encode())[:14]
 # Part of the ids of items that show tools run by another family.
@@ -86,14 +81,9 @@ def _without_foreign(request: Request, family: str) -> Request:
     """Drop other families' signatures: this family's own server would not understand the tags."""
     messages = []
     for message in request.messages:
-        parts = tuple(_unsigned(part, family) for part in message.parts)
+        parts = tuple(without_foreign_signature(part, family) for part in message.parts)
         messages.append(structs.replace(message, parts=parts) if parts != message.parts else message)
     return structs.replace(request, messages=tuple(messages), origin=None)
-
-
-def _unsigned(part: AnyPart, family: str) -> AnyPart:
-    signature = getattr(part, "signature", None)
-    return part if signature is None or signature.family == family else structs.replace(part, signature=None)
 
 
 # ── the same bytes ──

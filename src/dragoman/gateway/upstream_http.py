@@ -333,8 +333,8 @@ class UpstreamHttp:
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
-        address, data = self._written(request)
-        connection = self._rested(address, started) or await self._connected(address, loop, timeouts, end)
+        address, data = self._serialize(request)
+        connection = self._idle_connection(address, started) or await self._connect(address, loop, timeouts, end)
         assert self._outbox is not None  # noqa: S101 - made with the loop
         connection.ask(data, self._outbox)
         self._busy.add(connection)
@@ -357,11 +357,11 @@ class UpstreamHttp:
         # Never retried here: the server may have read the request before it closed the connection.
         raise no_answer_error(f"no answer: {_reason(connection.lost)}")
 
-    def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
+    def _serialize(self, request: HttpRequest) -> tuple[Address, bytes]:
         method, url, headers, body = request.method, request.url, request.headers, request.body
         last = self._last
         if url != last.url or headers != last.headers or method != last.method:
-            last = self._last = _opened_head(method, url, headers, self._socket_path)
+            last = self._last = _make_head(method, url, headers, self._socket_path)
         return last.address, b"%b%d\r\n\r\n%b" % (last.head, len(body), body)
 
     def _tick(self) -> None:
@@ -376,7 +376,7 @@ class UpstreamHttp:
         self._busy.discard(connection)
         connection.close()
 
-    def _rested(self, address: Address, now: float) -> UpstreamConnection | None:
+    def _idle_connection(self, address: Address, now: float) -> UpstreamConnection | None:
         connections = self._idle.get(address)
         while connections:
             connection = connections.pop()
@@ -386,7 +386,7 @@ class UpstreamHttp:
             connection.close()
         return None
 
-    async def _connected(
+    async def _connect(
         self, address: Address, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, end: float
     ) -> UpstreamConnection:
         if address.secure and self._context is None:
@@ -554,7 +554,7 @@ async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Aw
             await drained()
 
 
-def _opened_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> _Head:
+def _make_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> _Head:
     address, opening = _opening(method, url, unix)
     lines = [*map(join_header, headers.items()), "content-length: "]
     breaks = "".join([opening, *lines])

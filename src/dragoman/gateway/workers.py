@@ -16,9 +16,9 @@ Work: TypeAlias = Callable[[int, bool], Coroutine[Any, Any, None]]
 """Runs a worker, given its place and whether it is the first one in that place."""
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SIGNALS = (*_PASSED_ON, signal.SIGCHLD)
-_FIRST_BREATH = 0.2
-_LONGEST_BREATH = 10.0
-_SETTLED = 10.0
+_FIRST_DELAY = 0.2
+_LONGEST_DELAY = 10.0
+_STABLE = 10.0
 """Seconds after which a worker counts as stable."""
 
 
@@ -33,24 +33,24 @@ def run_loop(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-def _noted(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """Do nothing: the signal has already written its number to the wakeup pipe."""
 
 
-class Pace:
+class RestartDelay:
     """Back-off for replacing a worker: immediately at first, then ever later if workers keep dying early."""
 
     def __init__(self) -> None:
-        self._breath = 0.0
+        self._seconds = 0.0
         self._started = 0.0
 
     def started(self, now: float) -> None:
         self._started = now
 
-    def breath(self, now: float) -> float:
-        if now - self._started >= _SETTLED:
-            self._breath = 0.0
-        waited, self._breath = self._breath, min(max(self._breath * 2, _FIRST_BREATH), _LONGEST_BREATH)
+    def next_delay(self, now: float) -> float:
+        if now - self._started >= _STABLE:
+            self._seconds = 0.0
+        waited, self._seconds = self._seconds, min(max(self._seconds * 2, _FIRST_DELAY), _LONGEST_DELAY)
         return waited
 
 
@@ -62,7 +62,7 @@ class WorkerPool:
         self._places = range(count)
         self._children: dict[int, int] = {}
         self._due: dict[int, float] = dict.fromkeys(self._places, 0.0)
-        self._paces = [Pace() for _ in self._places]
+        self._delays = [RestartDelay() for _ in self._places]
         self._started: set[int] = set()
         self._ending = False
         self._alive = os.pipe()
@@ -73,25 +73,25 @@ class WorkerPool:
         os.set_blocking(self._signal_pipe[1], False)
         signal.set_wakeup_fd(self._signal_pipe[1], warn_on_full_buffer=False)
         for number in _SIGNALS:
-            signal.signal(number, _noted)
+            signal.signal(number, _ignore_signal)
         while self._children or (self._due and not self._ending):
             now = time.monotonic()
             for place in [place for place, due in self._due.items() if due <= now and not self._ending]:
                 self._start(place, now)
             self._wait(min(self._due.values(), default=None) if not self._ending else None)
-            self._bury()
+            self._reap()
         return 0
 
     def _start(self, place: int, now: float) -> None:
         del self._due[place]
-        self._paces[place].started(now)
+        self._delays[place].started(now)
         child = os.fork()
         if child == 0:
-            self._be(place)
+            self._run_child(place)
         self._started.add(place)
         self._children[child] = place
 
-    def _be(self, place: int) -> NoReturn:
+    def _run_child(self, place: int) -> NoReturn:
         """Run the child process. Never returns, because the callers' cleanup belongs to the parent."""
         status = 1
         try:
@@ -99,7 +99,7 @@ class WorkerPool:
             for number in _SIGNALS:  # until the worker installs its own
                 signal.signal(number, signal.SIG_DFL)
             os.close(self._alive[1])
-            run_loop(self._working(place))
+            run_loop(self._run_worker(place))
             status = 0
         except BaseException:  # noqa: BLE001 - a worker that fails prints why, and is replaced
             traceback.print_exc()
@@ -107,7 +107,7 @@ class WorkerPool:
             sys.stderr.flush()
             os._exit(status)
 
-    async def _working(self, place: int) -> None:
+    async def _run_worker(self, place: int) -> None:
         loop = asyncio.get_running_loop()
 
         def orphaned() -> None:
@@ -128,11 +128,11 @@ class WorkerPool:
             for child in self._children:
                 os.kill(child, number)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         while self._children:
             child, _ = os.waitpid(-1, os.WNOHANG)
             if child == 0:
                 return
             place = self._children.pop(child)
             now = time.monotonic()
-            self._due[place] = now + self._paces[place].breath(now)
+            self._due[place] = now + self._delays[place].next_delay(now)

@@ -80,7 +80,7 @@ class ObjectStore:
             )
         except Unwritable:
             return None
-        return _stored(rows[0]) if rows else None
+        return _stored_of_row(rows[0]) if rows else None
 
     async def content(self, id: str) -> bytes:
         rows = await self._database.rows("SELECT content FROM gateway_objects WHERE id = ?", (id,))
@@ -101,7 +101,7 @@ class ObjectStore:
             "ORDER BY created DESC, id DESC LIMIT ?",
             (owner, kind, time.time(), *((after,) if after else ()), limit),
         )
-        return [_stored(row) for row in rows]
+        return [_stored_of_row(row) for row in rows]
 
     async def used(self, owner: str) -> tuple[int, int]:
         """Return the bytes that an owner has stored, and the number of its unfinished batches."""
@@ -159,7 +159,7 @@ class ObjectStore:
             f"RETURNING {_SHOWN}",
             (worker, now + seconds, *found, now, latest),
         )
-        return [_stored(row) for row in rows]
+        return [_stored_of_row(row) for row in rows]
 
     async def renew(self, ids: Sequence[str], worker: str, seconds: float) -> dict[str, Stored]:
         """Renew the claims; return the batches that this worker still has, which may have been cancelled."""
@@ -170,7 +170,7 @@ class ObjectStore:
             f"UPDATE gateway_objects SET claimed = ? WHERE worker = ? AND id IN ({marks}) RETURNING {_SHOWN}",  # noqa: S608 - marks only
             (time.time() + seconds, worker, *ids),
         )
-        return {row[0]: _stored(row) for row in rows}
+        return {row[0]: _stored_of_row(row) for row in rows}
 
     async def release(self, ids: Sequence[str], worker: str) -> None:
         """Give up the claims, so that other workers need not wait until they expire."""
@@ -226,7 +226,7 @@ class ObjectStore:
         return [(row[0], bytes(row[1])) for row in rows]
 
 
-def _stored(row: Row) -> Stored:
+def _stored_of_row(row: Row) -> Stored:
     id, owner, kind, created, expires, state, about, size = row
     return Stored(
         id=id, owner=owner, kind=kind, created=created, expires=expires, state=state, about=bytes(about), size=size

@@ -99,7 +99,7 @@ class RedisMeters:
         lease = secrets.token_hex(8)
         limits = (grant.requests_per_minute, grant.tokens_per_minute, grant.concurrent)
         arguments = [_NONE if limit is None else limit for limit in limits]
-        keys = [_named(kind, grant.id) for kind in ("arrivals", "leases", "tokens")]
+        keys = [_redis_key(kind, grant.id) for kind in ("arrivals", "leases", "tokens")]
         refused, wait = await self._ask(self._enter(keys, [*arguments, self._timing.window, lease, self._timing.lease]))
         if refused:
             raise Exceeded(_REFUSED[refused - 1], float(wait))
@@ -115,12 +115,12 @@ class RedisMeters:
             self._leases.pop(ticket.key, None)
         counted = tokens if ticket.counts_tokens else 0
         if ticket.lease or counted:
-            keys = [_named(kind, ticket.key) for kind in ("leases", "tokens")]
+            keys = [_redis_key(kind, ticket.key) for kind in ("leases", "tokens")]
             await self._ask(self._leave(keys, [ticket.lease, counted, math.ceil(self._timing.window) + 2]))
 
     async def beat(self) -> None:
         for key, leases in list(self._leases.items()):
-            await self._ask(self._beat([_named("leases", key)], [self._timing.lease, *leases]))
+            await self._ask(self._beat([_redis_key("leases", key)], [self._timing.lease, *leases]))
 
     async def _ask(self, asking: Awaitable[Any]) -> Any:
         with self._problems():
@@ -137,6 +137,6 @@ class RedisMeters:
         await self._client.aclose()
 
 
-def _named(kind: str, key: str) -> str:
+def _redis_key(kind: str, key: str) -> str:
     """Return the Redis key; the braces keep everything of one API key on one node of a cluster."""
     return f"{_PREFIX}{kind}:{{{key}}}"

@@ -158,7 +158,7 @@ class SqlStore:
 
     async def listed(self) -> list[KeyRow]:
         rows = await self._database.rows(f"SELECT {_LISTED} FROM gateway_keys ORDER BY created, name")  # noqa: S608 - our own names
-        return [KeyRow(**_named(_LISTED, row)) for row in rows]
+        return [KeyRow(**_as_dict(_LISTED, row)) for row in rows]
 
     async def any_keys(self) -> bool:
         return bool(await self._database.rows("SELECT 1 FROM gateway_keys LIMIT 1"))
@@ -168,7 +168,7 @@ class SqlStore:
             f"SELECT {_GRANT} FROM gateway_keys WHERE digest = ? AND revoked IS NULL",  # noqa: S608 - our own names
             (digest,),
         )
-        return Grant(**_named(_GRANT, rows[0])) if rows else None
+        return Grant(**_as_dict(_GRANT, rows[0])) if rows else None
 
     async def spent(self, key_id: str) -> float:
         rows = await self._database.rows("SELECT spent FROM gateway_keys WHERE id = ?", (key_id,))
@@ -234,7 +234,7 @@ class SqlStore:
         )
 
     async def kept(self, id: str, owner: str) -> Kept | None:
-        rows = await self._found(
+        rows = await self._find(
             "SELECT id, owner, previous, input, response, upstream FROM gateway_responses WHERE id = ? AND owner = ?",
             id,
             owner,
@@ -242,11 +242,11 @@ class SqlStore:
         return Kept(*rows[0]) if rows else None
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        return [Kept(*row[:-1]) for row in await self._found(_CHAIN, id, owner)]
+        return [Kept(*row[:-1]) for row in await self._find(_CHAIN, id, owner)]
 
     async def forget(self, id: str, owner: str) -> bool:
         statement = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
-        is_forgotten = bool(await self._found(statement, id, owner))
+        is_forgotten = bool(await self._find(statement, id, owner))
         if is_forgotten:
             await self._database.rows("DELETE FROM gateway_items WHERE conversation = ?", (id,))
         return is_forgotten
@@ -261,7 +261,7 @@ class SqlStore:
 
     async def items(self, id: str, owner: str) -> list[tuple[str, bytes]]:
         found = "SELECT id, item FROM gateway_items WHERE conversation = ? AND owner = ? ORDER BY place, id"
-        return [(row[0], bytes(row[1])) for row in await self._found(found, id, owner)]
+        return [(row[0], bytes(row[1])) for row in await self._find(found, id, owner)]
 
     async def forget_item(self, id: str, owner: str, item: str) -> bool:
         statement = "DELETE FROM gateway_items WHERE conversation = ? AND owner = ? AND id = ? RETURNING id"
@@ -304,7 +304,7 @@ class SqlStore:
         rows = await self._database.rows("SELECT created FROM gateway_responses WHERE id = ?", (id,))
         return time.time() - float(rows[0][0]) if rows else 0.0
 
-    async def _found(self, statement: str, id: str, owner: str) -> list[Row]:
+    async def _find(self, statement: str, id: str, owner: str) -> list[Row]:
         """Return the rows of a statement. Clients choose the id: one that cannot be stored does not exist."""
         try:
             return await self._database.rows(statement, (id, owner))
@@ -312,7 +312,7 @@ class SqlStore:
             return []
 
 
-def _named(columns: str, row: Row) -> dict[str, Any]:
+def _as_dict(columns: str, row: Row) -> dict[str, Any]:
     fields = dict(zip(columns.split(", "), row, strict=True))
     fields["models"] = tuple(msgspec.json.decode(fields["models"]))
     return fields

@@ -86,12 +86,12 @@ class SqliteDatabase:
         self.read_only = ""
         """Why the database cannot be written; empty if it can."""
         try:
-            self._writer = _connected(file)
+            self._writer = _connect(file)
             with self.transaction() as writer:
                 _migrate(writer)
-            self._reader = _connected(file) if file else self._writer
+            self._reader = _connect(file) if file else self._writer
         except sqlite3.OperationalError as error:
-            self._reader = self._writer = _connected_to_read(file, error)
+            self._reader = self._writer = _connect_read_only(file, error)
             self.read_only = str(error)
         self._thread = ThreadPoolExecutor(1, "gateway-database") if file else None
 
@@ -156,7 +156,7 @@ class SqliteDatabase:
         self._writer.close()
 
 
-def _connected_to_read(file: str, problem: sqlite3.OperationalError) -> sqlite3.Connection:
+def _connect_read_only(file: str, problem: sqlite3.OperationalError) -> sqlite3.Connection:
     """Open a database on a read-only disk, for its keys. Raises `problem` if there is none."""
     if not file or not Path(file).exists():
         raise problem
@@ -200,7 +200,7 @@ def _reserve(writer: sqlite3.Connection, new: Reservation) -> None:
     )
 
 
-def _connected(file: str) -> sqlite3.Connection:
+def _connect(file: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         file or ":memory:", isolation_level=None, timeout=_PATIENCE, check_same_thread=not file
     )

@@ -80,7 +80,7 @@ def _continue_upload(context: RequestContext, upload_id: str) -> Answered:
     if file is None or file.expected is None:
         raise Refused(Problem("no_model", "The upload does not exist or is finished.", 404))
     if context.exchange.headers.get("x-goog-upload-offset", "0") != str(len(file.content)):
-        raise _invalid(f"The offset is wrong: {len(file.content)} bytes have come.")
+        raise _invalid(f"The offset is wrong: {len(file.content)} bytes have arrived.")
     if "upload" in commands:
         file.content += context.exchange.body
     if "finalize" not in commands:
