@@ -328,7 +328,7 @@ BAD = [
         "structured output",
     ),
     Case(
-        "prefill_ends_with_a_word",
+        "prefill_has_no_trailing_whitespace",
         ask(user("x"), assistant("y "), model="claude-haiku-4-5"),
         "$.messages[1].content",
         "messages: final assistant content cannot end with trailing whitespace",
@@ -346,7 +346,7 @@ BAD = [
         "$.messages[1].role",
         "not supported on this model",
     ),
-    Case("system_messages_stand_right", ask(system("y"), user("x")), "$.messages[0]", "must follow a user message"),
+    Case("system_messages_are_in_place", ask(system("y"), user("x")), "$.messages[0]", "must follow a user message"),
     Case(
         "signed_compaction_comes_first",
         ask(
@@ -470,13 +470,16 @@ BAD = [
         "only one of allowed_domains",
     ),
     Case(
-        "code_callers_are_free",
+        "code_called_tools_are_unrestricted",
         ask(tools=[tool(allowed_callers=["code_execution_20260120"], strict=True, input_schema=CLOSED)]),
         "$.tools[0].strict",
         "strict tools cannot be called from code",
     ),
     Case(
-        "toolsets_stand_alone", ask(tools=[{"type": "computer_toolset_20260801"}, tool("computer")]), "$.tools", "named"
+        "toolsets_have_no_rivals",
+        ask(tools=[{"type": "computer_toolset_20260801"}, tool("computer")]),
+        "$.tools",
+        "named",
     ),
     Case(
         "toolsets_offer_something",
@@ -584,7 +587,12 @@ BAD = [
     # output and the rest
     Case("one_output_format", ask(output_config=FORMAT, output_format=FORMAT["format"]), "$.output_format", "only one"),
     Case("stop_sequences_are_visible", ask(stop_sequences=["x", "\n"]), "$.stop_sequences[1]", "non-whitespace"),
-    Case("empty_answers_ask_for_nothing", ask(stream=True) | {"max_tokens": 0}, "$.max_tokens", "combined with stream"),
+    Case(
+        "cache_warming_asks_for_nothing_else",
+        ask(stream=True) | {"max_tokens": 0},
+        "$.max_tokens",
+        "combined with stream",
+    ),
     Case(
         "citations_are_all_or_none",
         ask(user(document(citations={"enabled": True}), document("y"))),
@@ -715,7 +723,7 @@ BAD_ANSWERS = [
     ),
     Case("stop_reason_has_a_call", answer(stop_reason="tool_use"), "$.stop_reason", "there is no call"),
     Case("stop_reason_has_a_call", answer(call()), "$.stop_reason", "open call"),
-    Case("stop_sequence_is_told", answer(stop_reason="stop_sequence"), "$.stop_sequence", "matched sequence"),
+    Case("stop_sequence_is_reported", answer(stop_reason="stop_sequence"), "$.stop_sequence", "matched sequence"),
     Case("calls_have_their_own_ids", answer(call(), call(), stop_reason="tool_use"), "$.content", "different id"),
 ]
 GOOD_ANSWERS = [

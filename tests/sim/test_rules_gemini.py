@@ -139,8 +139,8 @@ BAD = [
     Case("roles_are_known", ask({"parts": [{"text": "x"}]}), "$.contents[0].role", "valid role: user, model.", VERTEX),
     Case("contents_have_parts", ask(user()), "$.contents[0].parts", "must not be empty"),
     Case("contents_have_parts", ask(user("x"), model(), user("y")), "$.contents[1].parts", "must not be empty", VERTEX),
-    Case("parts_hold_one_thing", ask(user({})), "$.contents[0].parts[0].data", "must have one initialized field"),
-    Case("parts_hold_one_thing", ask(user({"text": "x"} | MEDIA)), "$.contents[0].parts[0].inlineData", "already set"),
+    Case("parts_have_one_kind", ask(user({})), "$.contents[0].parts[0].data", "must have one initialized field"),
+    Case("parts_have_one_kind", ask(user({"text": "x"} | MEDIA)), "$.contents[0].parts[0].inlineData", "already set"),
     Case(
         "system_instruction_is_text",
         ask(systemInstruction={"parts": [MEDIA]}),
@@ -149,7 +149,7 @@ BAD = [
     ),
     # calls and responses
     Case(
-        "members_sit_with_their_role",
+        "calls_and_responses_fit_their_role",
         ask(user("x", call()), user("y")),
         "$.contents[0].parts[1]",
         "function call turn comes immediately after a user turn",
@@ -208,7 +208,7 @@ BAD = [
         "Unknown name \"id\" at 'contents[1].parts[0].function_call'",
         {"backend": "vertex", "version": "v1"},
     ),
-    Case("the_user_has_the_last_word", ask(user("x"), model("y")), "$.contents[1]", "ending with a model turn", NEW),
+    Case("last_content_is_the_users", ask(user("x"), model("y")), "$.contents[1]", "ending with a model turn", NEW),
     Case(
         "responses_refer_to_parts",
         ask(user("x"), model(call(**SIGNED)), user(response(response={"a": [{"$ref": "#/x"}]}))),
@@ -466,7 +466,10 @@ BAD = [
     ),
     # the rest
     Case(
-        "cached_content_owns_the_rest", ask(cachedContent="cachedContents/x", tools=tools()), "$.tools", "CachedContent"
+        "cached_content_excludes_settings",
+        ask(cachedContent="cachedContents/x", tools=tools()),
+        "$.tools",
+        "CachedContent",
     ),
     Case(
         "cached_content_is_supported",
@@ -476,7 +479,7 @@ BAD = [
         {"model": "gemini-4-argon"},
     ),
     Case(
-        "model_is_instructed",
+        "model_accepts_instructions",
         ask(systemInstruction=user("x")),
         "$.systemInstruction",
         "Developer instruction is not",
@@ -612,7 +615,7 @@ BAD_ANSWERS = [
     Case("answer_or_block", {"candidates": []}, "$.candidates", "or a promptFeedback.blockReason"),
     Case("candidates_finish", answer(finish=None), "$.candidates[0].finishReason", "missing"),
     Case(
-        "parts_hold_one_thing",
+        "parts_have_one_kind",
         answer({"text": "x", "functionCall": {"name": "f"}}),
         "$.candidates[0].content.parts[0]",
         "got text, functionCall",

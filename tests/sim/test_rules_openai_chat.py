@@ -270,7 +270,7 @@ BAD = [
         "$.messages[0].role",
         "does not support 'system' with this model",
     ),
-    Case("model_hears", ask(user([AUDIO])), "$.messages[0]", "either text or image_url type"),
+    Case("model_accepts_audio", ask(user([AUDIO])), "$.messages[0]", "either text or image_url type"),
     Case("model_searches", ask(web_search_options={}), "$.web_search_options", "not supported with this model"),
 ]
 

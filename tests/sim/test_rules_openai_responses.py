@@ -169,8 +169,8 @@ BAD = [
         "Invalid value: 'web_search'",
     ),
     Case(SHAPE, ask(text={"format": {"type": "json_schema", "name": "x"}}), "$.text.format.schema", "Missing required"),
-    Case("something_is_asked", {"model": "gpt-4o", "instructions": "x"}, "$.input", "must be provided"),
-    Case("something_is_asked", {"model": "gpt-4o", "input": []}, "$.input", "must be provided"),
+    Case("input_is_given", {"model": "gpt-4o", "instructions": "x"}, "$.input", "must be provided"),
+    Case("input_is_given", {"model": "gpt-4o", "input": []}, "$.input", "must be provided"),
     Case("calls_are_answered", ask(call()), "$.input", "No tool output found for function call call_1."),
     Case(
         "calls_are_answered", ask(call(), call(), result()), "$.input", "No tool output found for function call call_1."
@@ -239,7 +239,7 @@ BAD = [
         "Mutually exclusive parameters",
     ),
     Case(
-        "sealed_content_is_the_servers",
+        "encrypted_content_is_genuine",
         think(thought(encrypted_content="ErUBCkYIARgC"), call(), result()),
         "$.input[0].encrypted_content",
         "could not be verified",
@@ -382,13 +382,13 @@ BAD = [
     ),
     Case("model_reasons", ask(reasoning={"summary": "auto"}), "$.reasoning.summary", "'reasoning.summary'"),
     Case(
-        "model_knows_effort",
+        "model_supports_effort",
         ask(reasoning={"effort": "minimal"}) | {"model": "o4-mini"},
         "$.reasoning.effort",
         "Unsupported value: 'minimal' is not supported with the 'o4-mini' model. "
         "Supported values are: 'low', 'medium', and 'high'.",
     ),
-    Case("model_knows_effort", think(reasoning={"effort": "none"}), "$.reasoning.effort", "'gpt-5' model"),
+    Case("model_supports_effort", think(reasoning={"effort": "none"}), "$.reasoning.effort", "'gpt-5' model"),
     Case(
         "reasoning_fixes_sampling",
         think(temperature=0.2),
@@ -396,7 +396,7 @@ BAD = [
         "Unsupported parameter: 'temperature' is not supported with this model.",
     ),
     Case(
-        "model_can_seal_reasoning",
+        "model_encrypts_reasoning",
         ask(include=["reasoning.encrypted_content"]),
         "$.include",
         "Encrypted content is not supported with this model.",

@@ -39,26 +39,30 @@ class Prices(_Row, frozen=True, kw_only=True):
     audio_output: Decimal | None = None
 
     def cost_of(self, usage: Usage) -> Decimal | None:
-        """The price of all tokens; None if one of their prices is unknown. No token is counted twice."""
-        details = usage.details or {}
-        cached, written = usage.cached or 0, usage.cache_written or 0
-        for_an_hour = min(details.get("cache_written_1h", 0), written)
-        audio_input, audio_output = details.get("audio_input", 0), details.get("audio_output", 0)
-        charged = (
-            (max(usage.input - cached - written - audio_input, 0), self.input),
-            (cached, self.cache_read),
-            (written - for_an_hour, self.cache_write),
-            (for_an_hour, self.cache_write_1h),
-            (audio_input, self.audio_input),
-            (max(usage.output - audio_output, 0), self.output),
-            (audio_output, self.audio_output),
-        )
+        """The price of all tokens; None if one of their prices is unknown."""
         total = Decimal(0)
-        for tokens, price in charged:
+        for kind, tokens in tokens_by_price(usage):
+            price: Decimal | None = getattr(self, kind)
             if tokens and price is None:
                 return None
             total += tokens * (price or Decimal(0))
         return total / _MILLION
+
+
+def tokens_by_price(usage: Usage) -> tuple[tuple[str, int], ...]:
+    """Return the tokens that each price of `Prices` applies to, by its name. No token is counted twice."""
+    cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details or {}
+    written_1h = min(details.get("cache_written_1h", 0), written)
+    audio_input, audio_output = details.get("audio_input", 0), details.get("audio_output", 0)
+    return (
+        ("input", max(usage.input - cached - written - audio_input, 0)),
+        ("cache_read", cached),
+        ("cache_write", written - written_1h),
+        ("cache_write_1h", written_1h),
+        ("audio_input", audio_input),
+        ("output", max(usage.output - audio_output, 0)),
+        ("audio_output", audio_output),
+    )
 
 
 class Tier(Prices, frozen=True, kw_only=True):

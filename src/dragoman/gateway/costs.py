@@ -7,6 +7,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from dragoman.catalogue import Model, Prices, lookup
+from dragoman.catalogue.models import tokens_by_price
 from dragoman.drivers.providers import ALIASES
 from dragoman.gateway.config import Config, Price
 from dragoman.ir import Usage
@@ -42,21 +43,10 @@ class Rates(Struct, frozen=True, kw_only=True):
         return usage.input * self.input + usage.output * self.output
 
     def _detailed_cost(self, usage: Usage) -> float | None:
-        cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details or {}
-        for_an_hour = min(details.get("cache_written_1h", 0), written)
-        audio_input, audio_output = details.get("audio_input", 0), details.get("audio_output", 0)
-        charged = (
-            (max(usage.input - cached - written - audio_input, 0), self.input),
-            (cached, self.cache_read),
-            (written - for_an_hour, self.cache_write),
-            (for_an_hour, self.cache_write_1h),
-            (audio_input, self.audio_input),
-            (max(usage.output - audio_output, 0), self.output),
-            (audio_output, self.audio_output),
-        )
         total = 0.0
-        for tokens, price in charged:
+        for kind, tokens in tokens_by_price(usage):
             if tokens:
+                price: float | None = getattr(self, kind)
                 if price is None:
                     return None
                 total += tokens * price

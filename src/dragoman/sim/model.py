@@ -62,7 +62,7 @@ class Situation:
 
 def situation_of(prompt: Prompt) -> Situation:
     turns = prompt.turns
-    asking = [index for index, turn in enumerate(turns) if _is_question(turn)]
+    asking = [index for index, turn in enumerate(turns) if turn.role == "user" and (turn.text.strip() or turn.media)]
     questions = [index for index in asking if not _is_comment(turns, index)]
     start = questions[-1] if questions else -1
     after = turns[start + 1 :]
@@ -72,7 +72,7 @@ def situation_of(prompt: Prompt) -> Situation:
         question=turns[start].text if questions else "\n".join(turn.text for turn in remarks),
         media=tuple(kind for turn in (*turns[max(start, 0) : start + 1], *remarks) for kind in turn.media),
         rounds=sum(1 for turn in after if turn.calls),
-        results=_last_results(after),
+        results=tuple(result for turn in after for result in turn.results),
         remark="\n".join(turn.text for turn in remarks),
     )
 
@@ -81,15 +81,6 @@ def _is_comment(turns: Sequence[Turn], index: int) -> bool:
     """Text beside results, or right after them, is not a new question: some clients put images there."""
     before = turns[index - 1] if index else None
     return bool(turns[index].results or (before and before.role == "user" and before.results))
-
-
-def _is_question(turn: Turn) -> bool:
-    return turn.role == "user" and bool(turn.text.strip() or turn.media)
-
-
-def _last_results(turns: Sequence[Turn]) -> tuple[Result, ...]:
-    """All results since the question, oldest first."""
-    return tuple(result for turn in turns for result in turn.results)
 
 
 # --- what to say ----------------------------------------------------------------------------------------------------
@@ -369,9 +360,9 @@ def _takes_one_subject(tool: Tool) -> bool:
 def _score(tool: Tool, text: str) -> int:
     if prompt_reading.is_mentioned(tool.name, text):
         return 100
-    stems = prompt_reading.telling_stems(text)
-    name = prompt_reading.overlap(prompt_reading.telling_stems(tool.name), stems)
-    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.telling_stems(tool.description), stems)
+    stems = prompt_reading.significant_stems(text)
+    name = prompt_reading.overlap(prompt_reading.significant_stems(tool.name), stems)
+    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.significant_stems(tool.description), stems)
 
 
 def _best(text: str, tools: Sequence[Tool]) -> Tool:

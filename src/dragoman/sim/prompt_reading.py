@@ -51,7 +51,7 @@ def stem(word: str) -> str:
     return word
 
 
-def telling_stems(text: str) -> list[str]:
+def significant_stems(text: str) -> list[str]:
     """The stems of significant words, in order."""
     spaced = _CAMEL.sub(" ", text).replace("_", " ")
     return [stem(word) for word in _WORD.findall(spaced) if word.lower() not in _COMMON]

@@ -269,15 +269,10 @@ class _Builder:
         if stated.startswith(("true", "yes", "on")):
             return True
         default = node.get("default")
-        return (
-            default
-            if isinstance(default, bool)
-            else prompt_reading.overlap(prompt_reading.telling_stems(name), self._text_candidates) > 0
-        )
-
-    @property
-    def _text_candidates(self) -> list[str]:
-        return prompt_reading.telling_stems(self.hints.text)
+        if isinstance(default, bool):
+            return default
+        stems = prompt_reading.significant_stems
+        return prompt_reading.overlap(stems(name), stems(self.hints.text)) > 0
 
     def _text(self, node: JsonObject, name: str) -> str:
         declared = node.get("format")

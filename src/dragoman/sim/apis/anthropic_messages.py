@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -218,14 +218,11 @@ def _is_thinking(body: JsonObject) -> bool:
     forced = text_at(body, "tool_choice", "type") in ("any", "tool")
     kind = text_at(body, "thinking", "type")
     if kind == "between_tools":
-        return any(block.get("type") == "tool_result" for block in _last_blocks(body))
+        messages = objects_at(body, "messages")
+        last_blocks = objects_at(messages[-1], "content") if messages else ()
+        return any(block.get("type") == "tool_result" for block in last_blocks)
     unasked = not kind and _THINKS_UNASKED.match(text_at(body, "model")) is not None
     return kind in ("enabled", "adaptive") or (unasked and not forced)
-
-
-def _last_blocks(body: JsonObject) -> Sequence[JsonObject]:
-    messages = objects_at(body, "messages")
-    return objects_at(messages[-1], "content") if messages else ()
 
 
 def _shows_thoughts(body: JsonObject) -> bool:

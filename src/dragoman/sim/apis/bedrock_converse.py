@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -296,26 +296,15 @@ class Writer:
     def _deltas(self, part: Part, index: int) -> Iterator[JsonObject]:
         """Text and reasoning blocks have no start: their first delta opens them."""
         pieces: Sequence[str] = self.context.chunks(part.text)
-        delta_of: Callable[[str], JsonObject]
         match part:
             case ThoughtPart():
                 reasoning = object_at(self._block(part, index), "reasoningContent", "reasoningText")
                 yield from ({"reasoningContent": {"text": piece}} for piece in pieces)
                 yield {"reasoningContent": {"signature": reasoning["signature"]}}
-                return
             case TextPart():
-                delta_of = _text_delta
+                yield from ({"text": piece} for piece in pieces)
             case CallPart():
-                delta_of = _input_delta
-        yield from (delta_of(piece) for piece in pieces)
-
-
-def _text_delta(piece: str) -> JsonObject:
-    return {"text": piece}
-
-
-def _input_delta(piece: str) -> JsonObject:
-    return {"toolUse": {"input": piece}}
+                yield from ({"toolUse": {"input": piece}} for piece in pieces)
 
 
 def _frame(kind: str, payload: JsonObject) -> bytes:

@@ -45,6 +45,9 @@ Steps = list[JsonObject]
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
+_READ_STEPS = frozenset({"user_input", "model_output", "function_call", "function_result"})
+
+
 def read(body: JsonObject, steps: Sequence[JsonObject]) -> Prompt:
     config = object_at(body, "generation_config")
     system = text_at(body, "system_instruction")
@@ -53,7 +56,7 @@ def read(body: JsonObject, steps: Sequence[JsonObject]) -> Prompt:
     form = next((one for one in _formats(body) if one.get("type") == "text"), {})
     return Prompt(
         model=text_at(body, "model") or text_at(body, "agent"),
-        turns=merge_turns([*turns, *(_turn(step) for step in steps if _is_read(step))]),
+        turns=merge_turns([*turns, *(_turn(step) for step in steps if step.get("type") in _READ_STEPS)]),
         tools=tuple(
             Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"))
             for tool in objects_at(body, "tools")
@@ -72,10 +75,6 @@ def read(body: JsonObject, steps: Sequence[JsonObject]) -> Prompt:
 def _formats(body: JsonObject) -> Sequence[JsonObject]:
     form = body.get("response_format")
     return [form] if isinstance(form, Mapping) else objects_at(body, "response_format")
-
-
-def _is_read(step: JsonObject) -> bool:
-    return step.get("type") in {"user_input", "model_output", "function_call", "function_result"}
 
 
 def _turn(step: JsonObject) -> Turn:

@@ -21,7 +21,6 @@ from dragoman.sim.conversation_view import (
     Prompt,
     TextPart,
     ThoughtPart,
-    Tool,
     Turn,
 )
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
@@ -93,7 +92,7 @@ def read(body: JsonObject, items: Sequence[JsonObject]) -> Prompt:
     return Prompt(
         model=text_at(body, "model"),
         turns=merge_turns(turns),
-        tools=tuple(_tools(body)),
+        tools=tuple(read_tool(tool, free_text=tool.get("type") == "custom") for tool, _ in _callable_tools(body)),
         choice=_choice(body.get("tool_choice")),
         parallel=body.get("parallel_tool_calls") is not False,
         schema=object_at(described, "schema") if described.get("type") == "json_schema" else None,
@@ -122,11 +121,6 @@ def _turn(item: JsonObject, names: dict[str, str]) -> Turn | None:
         result = read_result(names.get(call_id, "the tool"), _text(output), call_id=call_id, media=len(_media(output)))
         return Turn("user", results=(result,))
     return None
-
-
-def _tools(body: JsonObject) -> Iterator[Tool]:
-    for tool, _ in _callable_tools(body):
-        yield read_tool(tool, free_text=tool.get("type") == "custom")
 
 
 def _callable_tools(body: JsonObject) -> Iterator[tuple[JsonObject, str]]:

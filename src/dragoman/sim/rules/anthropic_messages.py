@@ -75,7 +75,7 @@ def stop_reason_has_a_call(body: JsonObject) -> Iterator[Violation]:
         yield bad_answer(("stop_reason",), "stop_reason is 'end_turn', but there is an open call")
 
 
-def stop_sequence_is_told(body: JsonObject) -> Iterator[Violation]:
+def stop_sequence_is_reported(body: JsonObject) -> Iterator[Violation]:
     if (body.get("stop_reason") == "stop_sequence") != (body.get("stop_sequence") is not None):
         yield bad_answer(("stop_sequence",), "expected the matched sequence, and only with stop_reason 'stop_sequence'")
 
@@ -90,7 +90,7 @@ ANSWER_RULES: tuple[Callable[[JsonObject], Iterator[Violation]], ...] = (
     cache_writes_add_up,
     thinking_is_output,
     stop_reason_has_a_call,
-    stop_sequence_is_told,
+    stop_sequence_is_reported,
     calls_have_their_own_ids,
 )
 

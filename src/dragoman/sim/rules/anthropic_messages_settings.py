@@ -102,7 +102,7 @@ def domains_are_allowed_or_blocked(request: Request) -> Iterator[Violation]:
             yield refuse(located.path, "only one of allowed_domains and blocked_domains may be set")
 
 
-def code_callers_are_free(request: Request) -> Iterator[Violation]:
+def code_called_tools_are_unrestricted(request: Request) -> Iterator[Violation]:
     """A tool that code may call is neither strict nor recursive, and parallel calls stay on."""
     for located in request.tools:
         if not set(CODE_CALLERS) & set(texts_at(located.block, "allowed_callers")):
@@ -117,7 +117,7 @@ def code_callers_are_free(request: Request) -> Iterator[Violation]:
             yield refuse(located.path, f"recursive schemas cannot be called from code execution: {circle}")
 
 
-def toolsets_stand_alone(request: Request) -> Iterator[Violation]:
+def toolsets_have_no_rivals(request: Request) -> Iterator[Violation]:
     kinds = Counter(kind_of_tool(located.block) for located in request.tools)
     names = {text_at(located.block, "name") for located in request.tools}
     for kind, family in TOOLSETS.items():
@@ -258,7 +258,8 @@ def _resolve(schema: JsonObject, reference: str) -> JsonObject | None:
 
 def _circle(schema: JsonObject) -> str:
     """The first circle of references, spelled `A -> B -> A`; empty when there is none."""
-    edges = {reference: _references(_resolve(schema, reference) or {}) for reference in sorted(_all_references(schema))}
+    all_references = {text_at(node, "$ref") for _, node in walk_schema(schema, ())} - {""}
+    edges = {reference: _references(_resolve(schema, reference) or {}) for reference in sorted(all_references)}
     done: set[str] = set()
     for start, first_steps in edges.items():
         trail: list[tuple[str, Iterator[str]]] = [(start, iter(sorted(first_steps)))]
@@ -281,10 +282,6 @@ def _references(node: JsonObject) -> set[str]:
     """What a definition refers to, without looking into definitions nested in it."""
     inside = {key: value for key, value in node.items() if key not in ("$defs", "definitions")}
     return {text_at(child, "$ref") for _, child in walk_schema(inside, ())} - {""}
-
-
-def _all_references(schema: JsonObject) -> set[str]:
-    return {text_at(node, "$ref") for _, node in walk_schema(schema, ())} - {""}
 
 
 def compiled_schemas_are_small(request: Request) -> Iterator[Violation]:
@@ -451,7 +448,7 @@ def stop_sequences_are_visible(request: Request) -> Iterator[Violation]:
             )
 
 
-def empty_answers_ask_for_nothing(request: Request) -> Iterator[Violation]:
+def cache_warming_asks_for_nothing_else(request: Request) -> Iterator[Violation]:
     """`max_tokens: 0` warms the cache and allows nothing else."""
     if request.body.get("max_tokens") != 0:
         return
@@ -557,8 +554,8 @@ RULES: tuple[Rule, ...] = (
     deferred_tools_leave_one,
     references_name_tools,
     domains_are_allowed_or_blocked,
-    code_callers_are_free,
-    toolsets_stand_alone,
+    code_called_tools_are_unrestricted,
+    toolsets_have_no_rivals,
     toolsets_offer_something,
     mcp_toolsets_match_servers,
     tool_schemas_are_plain_objects,
@@ -571,7 +568,7 @@ RULES: tuple[Rule, ...] = (
     empty_text_is_not_cached,
     one_output_format,
     stop_sequences_are_visible,
-    empty_answers_ask_for_nothing,
+    cache_warming_asks_for_nothing_else,
     citations_are_all_or_none,
     citations_exclude_formats,
     media_is_bare_base64,

@@ -1,4 +1,4 @@
-"""The typed objects of Anthropic Messages, and how the server words a breach of them."""
+"""The typed objects of Anthropic Messages, and the server's error messages for violations."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dragoman.sim.rules.anthropic_messages_request import (
     LocatedBlock,
@@ -150,7 +150,7 @@ def prefill_is_supported(request: Request) -> Iterator[Violation]:
         yield refuse(where, "Prefilling assistant messages is not supported with structured output.", named=())
 
 
-def prefill_ends_with_a_word(request: Request) -> Iterator[Violation]:
+def prefill_has_no_trailing_whitespace(request: Request) -> Iterator[Violation]:
     last = request.turns[-1]
     if last.role != "assistant" or not last.blocks or last.blocks[-1].kind != "text":
         return
@@ -161,10 +161,6 @@ def prefill_ends_with_a_word(request: Request) -> Iterator[Violation]:
 
 
 # --- calls and results --------------------------------------------------------------------------------------------
-
-
-def _pairs(turns: Sequence[Turn]) -> Iterator[tuple[Turn | None, Turn]]:
-    yield from zip((None, *turns), turns, strict=False)
 
 
 def calls_are_answered(request: Request) -> Iterator[Violation]:
@@ -202,7 +198,7 @@ def calls_close_their_turn(request: Request) -> Iterator[Violation]:
 
 
 def results_have_calls(request: Request) -> Iterator[Violation]:
-    for previous, turn in _pairs(request.turns):
+    for previous, turn in zip((None, *request.turns), request.turns, strict=False):
         if previous is None and request.continues_thread:
             continue
         call_ids = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
@@ -368,7 +364,7 @@ def system_messages_are_supported(request: Request) -> Iterator[Violation]:
             yield refuse(("messages", turn.first_message, "role"), "role 'system' is not supported on this model")
 
 
-def system_messages_stand_right(request: Request) -> Iterator[Violation]:
+def system_messages_are_in_place(request: Request) -> Iterator[Violation]:
     """After a user turn (or a server tool's result), and last or followed by the assistant."""
     turns = request.turns
     for index, turn in enumerate(turns):
@@ -411,7 +407,7 @@ RULES: tuple[Rule, ...] = (
     search_results_say_something,
     only_system_messages_configure,
     system_messages_are_supported,
-    system_messages_stand_right,
+    system_messages_are_in_place,
     calls_are_answered,
     calls_close_their_turn,
     results_have_calls,
@@ -427,6 +423,6 @@ RULES: tuple[Rule, ...] = (
     server_results_have_calls,
     tool_loops_start_with_thinking,
     prefill_is_supported,
-    prefill_ends_with_a_word,
+    prefill_has_no_trailing_whitespace,
     signed_compaction_comes_first,
 )

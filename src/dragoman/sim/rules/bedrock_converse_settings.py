@@ -34,7 +34,7 @@ def model_runs_on_demand(request: Request) -> Iterator[Violation]:
         yield refuse(("modelId",), message)
 
 
-def prompts_bring_their_settings(request: Request) -> Iterator[Violation]:
+def prompt_resources_set_everything(request: Request) -> Iterator[Violation]:
     if not request.uses_prompt:
         if request.model and request.body.get("promptVariables") is not None:
             yield refuse(("promptVariables",), "promptVariables can only be used with a prompt resource.")
@@ -155,7 +155,7 @@ def _sampling(request: Request) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def claude_thinks_that_way(request: Request) -> Iterator[Violation]:
+def claude_thinking_is_supported(request: Request) -> Iterator[Violation]:
     if not request.thinking or request.limits is None or request.thinking in request.limits.thinking:
         return
     message = f"{request.thinking} thinking is not supported on this model"
@@ -176,7 +176,7 @@ def claude_budget_fits(request: Request) -> Iterator[Violation]:
         yield model_refuses(where, "`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def claude_knows_effort(request: Request) -> Iterator[Violation]:
+def claude_effort_is_supported(request: Request) -> Iterator[Violation]:
     effort = text_at(request.body, "outputConfig", "effort")
     where: Path = ("outputConfig", "effort")
     if not effort:
@@ -194,7 +194,7 @@ def claude_knows_effort(request: Request) -> Iterator[Violation]:
         )
 
 
-def claude_samples_that_way(request: Request) -> Iterator[Violation]:
+def claude_sampling_is_supported(request: Request) -> Iterator[Violation]:
     if request.limits is None:
         return
     given = _sampling(request)
@@ -223,7 +223,7 @@ def claude_thinking_fixes_sampling(request: Request) -> Iterator[Violation]:
         yield model_refuses(SAMPLING["top_p"], message)
 
 
-def claude_takes_forced_choice(request: Request) -> Iterator[Violation]:
+def claude_forced_choice_is_supported(request: Request) -> Iterator[Violation]:
     choice = object_at(request.body, "toolConfig", "toolChoice")
     forced = next((name for name in ("any", "tool") if choice.get(name) is not None), None)
     if forced is None or not request.is_claude:
@@ -235,7 +235,7 @@ def claude_takes_forced_choice(request: Request) -> Iterator[Violation]:
         yield model_refuses(where, "Thinking may not be enabled when tool_choice forces tool use.")
 
 
-def claude_takes_prefill(request: Request) -> Iterator[Violation]:
+def claude_prefill_is_supported(request: Request) -> Iterator[Violation]:
     if not request.is_claude or not request.turns or request.turns[-1].role != "assistant":
         return
     turn = request.turns[-1]
@@ -279,7 +279,7 @@ def claude_thinks_before_calls(request: Request) -> Iterator[Violation]:
             yield model_refuses(turn.blocks[0].path, message)
 
 
-def claude_reads_ids(request: Request) -> Iterator[Violation]:
+def claude_accepts_call_ids(request: Request) -> Iterator[Violation]:
     """Converse takes dots and colons in an id, Claude does not."""
     for block in request.blocks("toolUse") if request.is_claude else ():
         if not re.fullmatch(r"[a-zA-Z0-9_-]+", text_at(block.value, "toolUseId")):
@@ -298,7 +298,7 @@ def claude_instructions_are_not_blank(request: Request) -> Iterator[Violation]:
 RULES: tuple[Rule, ...] = (
     model_id_has_its_form,
     model_runs_on_demand,
-    prompts_bring_their_settings,
+    prompt_resources_set_everything,
     tool_schemas_describe_objects,
     tool_names_differ,
     chosen_tool_exists,
@@ -307,15 +307,15 @@ RULES: tuple[Rule, ...] = (
     field_paths_are_pointers,
     output_schema_is_json,
     metadata_is_small,
-    claude_thinks_that_way,
+    claude_thinking_is_supported,
     claude_budget_fits,
-    claude_knows_effort,
-    claude_samples_that_way,
+    claude_effort_is_supported,
+    claude_sampling_is_supported,
     claude_thinking_fixes_sampling,
-    claude_takes_forced_choice,
-    claude_takes_prefill,
+    claude_forced_choice_is_supported,
+    claude_prefill_is_supported,
     claude_thoughts_are_signed,
     claude_thinks_before_calls,
-    claude_reads_ids,
+    claude_accepts_call_ids,
     claude_instructions_are_not_blank,
 )

@@ -1,4 +1,4 @@
-"""The typed objects of Bedrock Converse, and how the service words a breach of them.
+"""The typed objects of Bedrock Converse, and the service's error messages for violations.
 
 Messages come from three sources: the service's validation of constraints, its JSON reader, and, for what botocore
 never sends (unknown keys, unions with more than one member), botocore. `code` is the exception's name.

@@ -1,4 +1,4 @@
-"""The typed objects of Cohere's chat v2, and how the server words a breach of them.
+"""The typed objects of Cohere's chat v2, and the server's error messages for violations.
 
 From the vendor's OpenAPI description, its published list of errors, and recorded traffic. Explicit null was accepted in
 every optional place where it was recorded; unknown keys are 422.

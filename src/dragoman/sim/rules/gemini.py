@@ -52,7 +52,7 @@ def candidates_finish(body: JsonObject) -> Iterator[Violation]:
             yield bad_answer(("candidates", index, "finishReason"), "missing required key")
 
 
-def parts_hold_one_thing(body: JsonObject) -> Iterator[Violation]:
+def parts_have_one_kind(body: JsonObject) -> Iterator[Violation]:
     for index, candidate in enumerate(objects_at(body, "candidates")):
         for position, part in enumerate(objects_at(candidate, "content", "parts")):
             found = [name for name in PART_DATA if part.get(name) is not None]
@@ -83,7 +83,7 @@ def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
 ANSWER_RULES: tuple[Callable[[JsonObject], Iterator[Violation]], ...] = (
     answer_or_block,
     candidates_finish,
-    parts_hold_one_thing,
+    parts_have_one_kind,
     calls_are_named,
     usage_adds_up,
 )

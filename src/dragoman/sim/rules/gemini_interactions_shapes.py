@@ -1,4 +1,4 @@
-"""The messages of the Interactions API, and how the service words a breach of them.
+"""The messages of the Interactions API, and the service's error messages for violations.
 
 JSON is snake_case here, with enums in lower case: a body in the spelling of generateContent is refused.
 """

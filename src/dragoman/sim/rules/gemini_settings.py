@@ -308,7 +308,7 @@ def budget_fits(request: Request) -> Iterator[Violation]:
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
-def cached_content_owns_the_rest(request: Request) -> Iterator[Violation]:
+def cached_content_excludes_settings(request: Request) -> Iterator[Violation]:
     if not request.body.get("cachedContent"):
         return
     for name in ("systemInstruction", "tools", "toolConfig"):
@@ -325,7 +325,7 @@ def cached_content_is_supported(request: Request) -> Iterator[Violation]:
         yield refuse(("cachedContent",), "Explicit caching is not supported for this model.")
 
 
-def model_is_instructed(request: Request) -> Iterator[Violation]:
+def model_accepts_instructions(request: Request) -> Iterator[Violation]:
     if request.body.get("systemInstruction") is not None and request.model.startswith("gemma-"):
         yield refuse(("systemInstruction",), f"Developer instruction is not enabled for models/{request.model}")
 
@@ -367,9 +367,9 @@ RULES: tuple[Rule, ...] = (
     level_or_budget,
     level_is_supported,
     budget_fits,
-    cached_content_owns_the_rest,
+    cached_content_excludes_settings,
     cached_content_is_supported,
-    model_is_instructed,
+    model_accepts_instructions,
     model_armor_replaces_safety,
     labels_start_with_a_letter,
 )

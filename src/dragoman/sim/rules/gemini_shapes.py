@@ -1,4 +1,4 @@
-"""The messages of `generateContent` (proto3 JSON), and how the service words a breach of them."""
+"""The messages of `generateContent` (proto3 JSON), and the service's error messages for violations."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def contents_have_parts(request: Request) -> Iterator[Violation]:
 STAND_FOR_DATA = ("thoughtSignature", "videoMetadata")
 
 
-def parts_hold_one_thing(request: Request) -> Iterator[Violation]:
+def parts_have_one_kind(request: Request) -> Iterator[Violation]:
     for path, part in request.parts:
         found = [name for name in PART_DATA if name in part]
         if not found and not any(name in part for name in STAND_FOR_DATA):
@@ -75,7 +75,7 @@ def _server_runs_functions(request: Request) -> bool:
     return any("mcpServers" in tool for tool in objects_at(request.body, "tools"))
 
 
-def members_sit_with_their_role(request: Request) -> Iterator[Violation]:
+def calls_and_responses_fit_their_role(request: Request) -> Iterator[Violation]:
     """Calls are the model's, responses are the user's."""
     for step in request.steps:
         if step.role == "user":
@@ -164,7 +164,7 @@ def ids_are_supported(request: Request) -> Iterator[Violation]:
                 yield refuse((*path, member), message)
 
 
-def the_user_has_the_last_word(request: Request) -> Iterator[Violation]:
+def last_content_is_the_users(request: Request) -> Iterator[Violation]:
     last = request.steps[-1]
     empty = all(part.get("text") == "" for _, part in last.parts)
     if last.role == "model" and not empty and request.at_least(3, 6):
@@ -269,16 +269,16 @@ def image_models_call_nothing(request: Request) -> Iterator[Violation]:
 RULES: tuple[Rule, ...] = (
     roles_are_known,
     contents_have_parts,
-    parts_hold_one_thing,
+    parts_have_one_kind,
     system_instruction_is_text,
-    members_sit_with_their_role,
+    calls_and_responses_fit_their_role,
     calls_come_after_the_user,
     calls_are_answered,
     responses_follow_calls,
     responses_name_their_calls,
     responses_stand_alone,
     ids_are_supported,
-    the_user_has_the_last_word,
+    last_content_is_the_users,
     responses_refer_to_parts,
     first_calls_are_signed,
     files_are_reachable,

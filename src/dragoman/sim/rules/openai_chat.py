@@ -453,7 +453,7 @@ def model_takes_role(request: Request) -> Iterator[Violation]:
             yield refuse(where, text, "unsupported_value")
 
 
-def model_hears(request: Request) -> Iterator[Violation]:
+def model_accepts_audio(request: Request) -> Iterator[Violation]:
     if not request.traits or request.traits.hears:
         return
     for path, _ in user_parts(request, "input_audio"):
@@ -498,7 +498,7 @@ RULES: tuple[Rule, ...] = (
     model_takes_stop,
     reasoning_fixes_sampling,
     model_takes_role,
-    model_hears,
+    model_accepts_audio,
     model_searches,
 )
 

@@ -1,4 +1,4 @@
-"""The typed objects of OpenAI Chat Completions, and how the server words a breach of them."""
+"""The typed objects of OpenAI Chat Completions, and the server's error messages for violations."""
 
 from __future__ import annotations
 
@@ -28,34 +28,41 @@ from dragoman.sim.rules.common import (
     text_or_array,
 )
 
+TYPE_NAMES = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a decimal",
+    "boolean": "a boolean",
+    "array": "an array",
+    "object": "an object",
+}
+"""How both request formats of OpenAI name JSON types."""
+WORDING = {
+    Fault.UNKNOWN_KEY: ("Unknown parameter: '{where}'.", "unknown_parameter"),
+    Fault.MISSING: ("Missing required parameter: '{where}'.", "missing_required_parameter"),
+    Fault.WRONG_TYPE: (
+        "Invalid type for '{where}': expected {expected}, but got {got_type} instead.",
+        "invalid_type",
+    ),
+    Fault.NOT_ONE_OF: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
+    Fault.UNKNOWN_TAG: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
+    Fault.TOO_SMALL: (
+        "Invalid '{where}': {expected} below minimum value. Expected a value >= {limit}, but got {got} instead.",
+        "{expected}_below_min_value",
+    ),
+    Fault.TOO_LARGE: (
+        "Invalid '{where}': {expected} above maximum value. Expected a value <= {limit}, but got {got} instead.",
+        "{expected}_above_max_value",
+    ),
+}
+"""Error messages and codes that both request formats of OpenAI have."""
+
 DIALECT = Dialect(
     spell=bracket_path,
-    type_names={
-        "string": "a string",
-        "integer": "an integer",
-        "number": "a decimal",
-        "boolean": "a boolean",
-        "array": "an array",
-        "object": "an object",
-    },
+    type_names=TYPE_NAMES,
     wording={
-        Fault.UNKNOWN_KEY: ("Unknown parameter: '{where}'.", "unknown_parameter"),
-        Fault.MISSING: ("Missing required parameter: '{where}'.", "missing_required_parameter"),
+        **WORDING,
         Fault.NULL: ("Invalid value for '{name}': expected {expected}, got null.", None),
-        Fault.WRONG_TYPE: (
-            "Invalid type for '{where}': expected {expected}, but got {got_type} instead.",
-            "invalid_type",
-        ),
-        Fault.NOT_ONE_OF: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
-        Fault.UNKNOWN_TAG: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
-        Fault.TOO_SMALL: (
-            "Invalid '{where}': {expected} below minimum value. Expected a value >= {limit}, but got {got} instead.",
-            "{expected}_below_min_value",
-        ),
-        Fault.TOO_LARGE: (
-            "Invalid '{where}': {expected} above maximum value. Expected a value <= {limit}, but got {got} instead.",
-            "{expected}_above_max_value",
-        ),
         Fault.TOO_SHORT: (
             "Invalid '{where}': string too short. Expected a string with minimum length {limit}.",
             "string_below_min_length",

@@ -13,14 +13,14 @@ from dragoman.sim.rules.openai_responses_request import (
     CALLS_BY_OUTPUT,
     items_of,
     kind_of,
-    leans_on_stored_items,
     parts_of,
+    uses_stored_items,
 )
 
 # --- pairs --------------------------------------------------------------------------------------------------------
 
 
-def something_is_asked(request: Request) -> Iterator[Violation]:
+def input_is_given(request: Request) -> Iterator[Violation]:
     known = ("input", "previous_response_id", "prompt", "conversation")
     if not any(request.body.get(name) for name in known):
         message = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
@@ -44,7 +44,7 @@ def calls_are_answered(request: Request) -> Iterator[Violation]:
 
 def outputs_have_calls(request: Request) -> Iterator[Violation]:
     """Read in order, each output takes one call that came before it; a call that is stored cannot be seen here."""
-    if leans_on_stored_items(request):
+    if uses_stored_items(request):
         return
     waiting: list[tuple[str, str]] = []
     for _, item in items_of(request):
@@ -195,7 +195,7 @@ def one_kind_of_stored_state(request: Request) -> Iterator[Violation]:
 SEALED = re.compile(r"gAAAA[A-Za-z0-9_=-]*")
 
 
-def sealed_content_is_the_servers(request: Request) -> Iterator[Violation]:
+def encrypted_content_is_genuine(request: Request) -> Iterator[Violation]:
     for index, item in items_of(request):
         sealed = item.get("encrypted_content")
         if isinstance(sealed, str) and not SEALED.fullmatch(sealed):
@@ -287,7 +287,7 @@ def files_are_readable(request: Request) -> Iterator[Violation]:
 
 
 RULES: tuple[Rule, ...] = (
-    something_is_asked,
+    input_is_given,
     calls_are_answered,
     outputs_have_calls,
     reasoning_is_followed,
@@ -296,7 +296,7 @@ RULES: tuple[Rule, ...] = (
     references_are_stored,
     stored_ids_have_their_form,
     one_kind_of_stored_state,
-    sealed_content_is_the_servers,
+    encrypted_content_is_genuine,
     compaction_is_asked_for_last,
     images_come_one_way,
     images_are_readable,

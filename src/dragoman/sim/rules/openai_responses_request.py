@@ -36,7 +36,7 @@ def parts_of(request: Request, kind: str) -> Iterator[tuple[Path, JsonObject]]:
                     yield ("input", index, place, position), part
 
 
-def leans_on_stored_items(request: Request) -> bool:
+def uses_stored_items(request: Request) -> bool:
     """Whether the server sees more of the conversation than this input."""
     if request.body.get("previous_response_id") is not None or request.body.get("conversation") is not None:
         return True

@@ -282,7 +282,7 @@ def model_reasons(request: Request) -> Iterator[Violation]:
             yield refuse(("reasoning", name), message, "unsupported_parameter")
 
 
-def model_knows_effort(request: Request) -> Iterator[Violation]:
+def model_supports_effort(request: Request) -> Iterator[Violation]:
     effort = text_at(request.body, "reasoning", "effort")
     known = next((efforts for pattern, efforts in EFFORTS_OF_MODELS if re.match(pattern, request.model)), EFFORTS)
     if effort and effort not in known:
@@ -308,7 +308,7 @@ def reasoning_fixes_sampling(request: Request) -> Iterator[Violation]:
             yield refuse((name,), f"Unsupported parameter: '{name}' is not supported with this model.")
 
 
-def model_can_seal_reasoning(request: Request) -> Iterator[Violation]:
+def model_encrypts_reasoning(request: Request) -> Iterator[Violation]:
     if not request.traits or request.traits.reasons or not request.model.startswith(("gpt-4", "gpt-3")):
         return
     if "reasoning.encrypted_content" in texts_at(request.body, "include"):
@@ -340,8 +340,8 @@ RULES: tuple[Rule, ...] = (
     metadata_keys_are_short,
     json_mode_is_announced,
     model_reasons,
-    model_knows_effort,
+    model_supports_effort,
     reasoning_fixes_sampling,
-    model_can_seal_reasoning,
+    model_encrypts_reasoning,
     deep_research_takes_its_tools,
 )

@@ -1,4 +1,4 @@
-"""The typed objects of OpenAI Responses, and how the server words a breach of them."""
+"""The typed objects of OpenAI Responses, and the server's error messages for violations."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from dragoman.sim.rules.common import (
     tagged,
     text_or_array,
 )
+from dragoman.sim.rules.openai_chat_shapes import TYPE_NAMES, WORDING
 
 
 def with_and(values: str) -> str:
@@ -56,32 +57,10 @@ class ListingDialect(Dialect):
 
 DIALECT = ListingDialect(
     spell=bracket_path,
-    type_names={
-        "string": "a string",
-        "integer": "an integer",
-        "number": "a decimal",
-        "boolean": "a boolean",
-        "array": "an array",
-        "object": "an object",
-    },
+    type_names=TYPE_NAMES,
     wording={
-        Fault.UNKNOWN_KEY: ("Unknown parameter: '{where}'.", "unknown_parameter"),
-        Fault.MISSING: ("Missing required parameter: '{where}'.", "missing_required_parameter"),
+        **WORDING,
         Fault.NULL: ("Invalid type for '{where}': expected {expected}, but got null instead.", "invalid_type"),
-        Fault.WRONG_TYPE: (
-            "Invalid type for '{where}': expected {expected}, but got {got_type} instead.",
-            "invalid_type",
-        ),
-        Fault.NOT_ONE_OF: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
-        Fault.UNKNOWN_TAG: ("Invalid value: '{got}'. Supported values are: {expected}.", "invalid_value"),
-        Fault.TOO_SMALL: (
-            "Invalid '{where}': {expected} below minimum value. Expected a value >= {limit}, but got {got} instead.",
-            "{expected}_below_min_value",
-        ),
-        Fault.TOO_LARGE: (
-            "Invalid '{where}': {expected} above maximum value. Expected a value <= {limit}, but got {got} instead.",
-            "{expected}_above_max_value",
-        ),
         Fault.TOO_SHORT: (
             (
                 "Invalid '{where}': empty string. "
