@@ -38,8 +38,7 @@ def quiet(*, collector: bool) -> Iterator[None]:
     """Sets the same memory state for all measurements.
 
     Existing objects are frozen, so that no case pays for their collection. And the C allocator is brought to the state
-    of
-    a long-running process: until it has freed a large block, it fetches every large one from the kernel.
+    of a long-running process: until it has freed a large block, it fetches every large one from the kernel.
     """
     was_enabled = gc.isenabled()
     bytes(_BIG_BLOCK)

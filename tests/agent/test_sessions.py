@@ -25,7 +25,7 @@ from dragoman.agent import (
     tool,
 )
 from dragoman.agent.history_repair import heal, is_whole
-from dragoman.agent.sessions import default_folder, healed
+from dragoman.agent.sessions import default_folder, remove_unfinished_line
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Image, Message, Reasoning, Signature, Text, ToolCall, ToolResult, Usage
 from dragoman.passes.pairing import NO_RESULT
@@ -198,8 +198,8 @@ def test_a_torn_last_line_is_healed(tmp_path: Path, torn: bytes) -> None:
         agent_in(store, "torn", ["Bye."]).run_sync("Ciao")
         assert [line.seq for line in store.open("torn").log()] == [1, 2, 3, 4]
     assert path.read_bytes().startswith(whole + b'{"seq":3,')
-    assert healed(path) == 0
-    assert healed(tmp_path / "missing") == 0
+    assert remove_unfinished_line(path) == 0
+    assert remove_unfinished_line(tmp_path / "missing") == 0
 
 
 @promise("agent:session-crash")

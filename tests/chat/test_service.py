@@ -251,7 +251,7 @@ def test_tools_that_change_something_are_asked_about(allow: bool, result: str) -
         if isinstance(event, PermissionSettled):
             settled.append(event)
 
-    with service.watched(answer):
+    with service.watch(answer):
         talk(service, "@gemini note x")
     (entry,) = [entry for entry in service.conversation.entries if entry.role == "tool"]
     assert result in entry.content[0]["content"]
@@ -270,7 +270,7 @@ def test_what_is_always_allowed_is_not_asked_again() -> None:
             questions.append(event)
             service.permit(event.id, allow=True, always=True)
 
-    with service.watched(answer):
+    with service.watch(answer):
         talk(service, "@gemini note both")
     assert len(questions) == 1
 
@@ -284,7 +284,7 @@ def test_always_allow_also_answers_pending_questions() -> None:
         if len(service.open_questions) == 2:
             service.permit(service.open_questions[0].id, allow=True, always=True)
 
-    with service.watched(answer):
+    with service.watch(answer):
         talk(service, "@all note x")
     results = [entry.content[0]["content"] for entry in service.conversation.entries if entry.role == "tool"]
     assert results == ["noted: x", "noted: x"]
@@ -349,7 +349,7 @@ def test_stopping_keeps_what_has_come_and_the_next_question_works() -> None:
             stopped.append(event.answer)
             service.stop(event.answer)
 
-    with service.watched(stop_early):
+    with service.watch(stop_early):
         talk(service, "@all go")
     entries = service.conversation.entries
     assert [(entry.role, entry.status) for entry in entries] == [

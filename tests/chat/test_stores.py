@@ -471,7 +471,7 @@ async def main():
             if event.event.content == " three":
                 import os, signal
                 os.kill(os.getpid(), signal.SIGKILL)
-    with service.watched(show):
+    with service.watch(show):
         await service.send("@all go")
 asyncio.run(main())
 """

@@ -128,9 +128,9 @@ def test_a_small_request_says_what_is_added_and_not_how_words_are_counted() -> N
 @promise("chat:token-reported", "chat:prune")
 def test_pruning_goes_by_what_was_reported() -> None:
     entries = history(6)
-    whole = Measure(window=1_000).fitted(entries)
+    whole = Measure(window=1_000).fit_turns(entries)
     assert whole.dropped_turns == 0
-    doubled = Measure(window=1_000, scale=Scale(1.0, 700, reported=True)).fitted(entries)
+    doubled = Measure(window=1_000, scale=Scale(1.0, 700, reported=True)).fit_turns(entries)
     assert doubled.dropped_turns > 0
     assert doubled.tokens == doubled.counted + 700 <= room_for_prompt(1_000)
 
@@ -168,9 +168,9 @@ def history(turns: int) -> tuple[Entry, ...]:
 @promise("chat:prune")
 def test_the_oldest_whole_turns_are_left_out_in_order_and_pairs_stay_together() -> None:
     entries = history(6)
-    whole = Measure(fixed=10, window=10_000).fitted(entries)
+    whole = Measure(fixed=10, window=10_000).fit_turns(entries)
     assert (whole.entries, whole.dropped_turns) == (entries, 0)
-    part = Measure(fixed=10, window=180).fitted(entries)
+    part = Measure(fixed=10, window=180).fit_turns(entries)
     assert 0 < part.dropped_turns < 5
     assert part.entries == entries[part.dropped_turns * 4 :]
     assert part.tokens <= room_for_prompt(180)

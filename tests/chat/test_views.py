@@ -110,7 +110,7 @@ def test_pruning_leaves_whole_turns_in_order_and_every_result_its_call(
 ) -> None:
     seen = tuple(entries_for_model(entries, model))
     try:
-        kept = Measure(window=window, fixed=5).fitted(seen)
+        kept = Measure(window=window, fixed=5).fit_turns(seen)
     except DoesNotFit:
         return
     assert kept.entries == seen[len(seen) - len(kept.entries) :]

@@ -50,7 +50,7 @@ def talk(service: ChatService, *texts: str) -> list[AnyChatEvent]:
 
     async def run() -> None:
         async with asyncio.timeout(PATIENCE):
-            with service.watched(events.append):
+            with service.watch(events.append):
                 for text in texts:
                     await service.send(text)
 

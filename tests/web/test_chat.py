@@ -293,7 +293,7 @@ async def main():
     def show(event):
         if isinstance(event, Activity) and isinstance(event.event, TextDeltaEvent) and "three" in event.event.content:
             os.kill(os.getpid(), signal.SIGKILL)
-    with room.service.watched(show):
+    with room.service.watch(show):
         await room.service.send("@gemini count")
 asyncio.run(main())
 """

@@ -375,7 +375,7 @@ class Agent(Generic[OutputT]):
     def _events(self, begin: Callable[[], Awaitable[_Run[OutputT]]]) -> AsyncGenerator[AnyAgentEvent, None]:
         # A weak reference: a run must not keep its own reader alive after the reader has gone away.
         cell: list[ref[AsyncGenerator[AnyAgentEvent, None]]] = []
-        events = self._streamed(begin, cell)
+        events = self._stream_run(begin, cell)
         cell.append(ref(events))
         return events
 
@@ -388,9 +388,9 @@ class Agent(Generic[OutputT]):
         if old.task is None or (isinstance(events, AsyncGeneratorType) and events.ag_running):
             raise AlreadyRunning("a run of this agent is under way; wait for its end, or cancel it")
         old.channel.close()
-        await _stopped(old.task)
+        await _cancel_and_wait(old.task)
 
-    async def _streamed(
+    async def _stream_run(
         self,
         begin: Callable[[], Awaitable[_Run[OutputT]]],
         cell: Sequence[ref[AsyncGenerator[AnyAgentEvent, None]]],
@@ -405,7 +405,7 @@ class Agent(Generic[OutputT]):
             self._last = run.result_of(await task)
         finally:
             run.channel.close()
-            await _stopped(task)
+            await _cancel_and_wait(task)
             if self._run is run:
                 self._run = None
 
@@ -459,7 +459,7 @@ def _setup(options: AgentOptions, output_type: Any) -> Setup:
     return Setup(**given)
 
 
-async def _stopped(task: asyncio.Task[Ending]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[Ending]) -> None:
     """Cancel the task if it still runs, and wait for its end."""
     if not task.done():
         task.cancel()

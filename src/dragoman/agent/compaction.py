@@ -105,7 +105,7 @@ class Compactor:
 
     async def _summary(self, head: Sequence[Message], prompt: str) -> tuple[Message | None, str | None]:
         try:
-            answer = await self._shortened(list(head), prompt)
+            answer = await self._summarise_what_fits(list(head), prompt)
         except DragomanError as error:
             return None, str(error)
         await self._count(answer)
@@ -115,7 +115,7 @@ class Compactor:
         earlier = [retained_of(message) for message in head if is_compacted(message)]
         return summary_message(earlier, text), None
 
-    async def _shortened(self, head: list[Message], prompt: str) -> QueryResult:
+    async def _summarise_what_fits(self, head: list[Message], prompt: str) -> QueryResult:
         """Return the summary; if the messages are too long for the model, of their later half, and so on."""
         for _ in range(_HALVINGS):
             try:
@@ -164,7 +164,8 @@ def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[M
 def summary_message(earlier: Sequence[str], text: str) -> Message:
     """Return the message that replaces the summarised part. Without tags, the whole answer is the summary."""
     within, outside = _blocks(text, "retain")
-    retained = _joined([*earlier, *within])
+    lines = [line.strip() for block in (*earlier, *within) for line in block.splitlines() if line.strip()]
+    retained = "\n".join(dict.fromkeys(lines))
     summaries, _ = _blocks(text, "summary")
     summary = (summaries[0] if summaries else outside).strip()
     parts = (Text(_HEAD + retained), Text(_BODY + summary)) if retained else (Text(_BODY + summary),)
@@ -185,12 +186,6 @@ def _blocks(text: str, name: str) -> tuple[list[str], str]:
             outside.append(text[copied : opened.start()])
             copied, opened = tag.end(), None
     return within, "".join([*outside, text[copied:]])
-
-
-def _joined(blocks: Sequence[str]) -> str:
-    """Return the lines of all blocks, each once."""
-    lines = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
-    return "\n".join(dict.fromkeys(lines))
 
 
 def is_compacted(message: Message) -> bool:

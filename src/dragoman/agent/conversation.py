@@ -26,7 +26,7 @@ class Record(Protocol):
 
     def append(self, message: Message) -> None: ...
     def rewrite(self, messages: Sequence[Message]) -> None: ...
-    def tell(self, event: AnyAgentEvent) -> None: ...
+    def log_event(self, event: AnyAgentEvent) -> None: ...
     def count(self, model: str, usage: Usage) -> None: ...
 
 
@@ -111,9 +111,9 @@ class Conversation:
         self.messages = before
         return calls, settled
 
-    def tell(self, event: AnyAgentEvent) -> None:
+    def log_event(self, event: AnyAgentEvent) -> None:
         if self.record is not None:
-            self.record.tell(event)
+            self.record.log_event(event)
 
     def _hold(self, messages: Sequence[Message]) -> None:
         self.messages = list(messages)

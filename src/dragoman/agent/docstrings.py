@@ -23,7 +23,7 @@ def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
     lines = inspect.cleandoc(text or "").splitlines()
     start = next((index for index, _ in _sections(lines)), len(lines))
     summary = "\n".join(lines[:start]).strip()
-    return summary, dict(_described(lines))
+    return summary, dict(_parameter_descriptions(lines))
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -35,7 +35,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[int, str]]:
             yield index, line
 
 
-def _described(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _parameter_descriptions(lines: list[str]) -> Iterator[tuple[str, str]]:
     sections = [*_sections(lines), (len(lines), "")]
     for (start, head), (end, _) in pairwise(sections):
         body = lines[start + 1 : end]

@@ -104,13 +104,13 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) ->
         return Outcome(error_of(call, _describe(error)))  # the tool cancelled itself
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; the program continues
         return Outcome(error_of(call, _describe(error)), failed=True)
-    return _returned(ready, value)
+    return _outcome_of(ready, value)
 
 
-def _returned(ready: Ready, value: Any) -> Outcome:
+def _outcome_of(ready: Ready, value: Any) -> Outcome:
     call = ready.call
     if isinstance(value, Accepted):
-        return Outcome(result_of(call, "accepted"), _shown(call, value.value), output=value.value)
+        return Outcome(result_of(call, "accepted"), _value_as_text(call, value.value), output=value.value)
     if isinstance(value, HandOff):
         name = value.driver if isinstance(value.driver, str) else value.driver.name
         return Outcome(result_of(call, f"{name} continues from here"), hand_off=value)
@@ -127,7 +127,7 @@ def _returned(ready: Ready, value: Any) -> Outcome:
     return Outcome(error_of(call, f"{call.name} returned a value that JSON cannot express: {problem}"))
 
 
-def _shown(call: ToolCall, value: Any) -> str:
+def _value_as_text(call: ToolCall, value: Any) -> str:
     """Return the value of the run as text. A validator may have returned a value that JSON cannot express."""
     try:
         return result_text(result_of(call, value))

@@ -314,7 +314,7 @@ class UiMessages(_EventTable):
         found: list[Payload] = self._blocks.close()
         if isinstance(event, PendingEvent):
             for one in event.calls:
-                found += [] if not one.path else self._shown(one)
+                found += [] if not one.path else self._show_nested_call(one)
                 if one.kind == "approval":
                     found.append(
                         {"type": "tool-approval-request", "approvalId": one.call_id, "toolCallId": one.call_id}
@@ -324,7 +324,7 @@ class UiMessages(_EventTable):
             found += [self._output(call_id, event.event)] if call_id in self._nested else []
         return [*found, {"type": f"data-{event.type.replace('_', '-')}", "data": _data(event)}]
 
-    def _shown(self, call: PendingCall) -> list[Payload]:
+    def _show_nested_call(self, call: PendingCall) -> list[Payload]:
         """Show a call of a sub-agent, because the user has to answer it.
 
         The call that gave the sub-agent its task gets a provisional output, because a chat sends the user's decisions
@@ -434,10 +434,10 @@ async def _pieces(
     try:
         if decisions:
             front_end.resume(waiting_ids(worker.history), decisions)
-            async for data in _fed(worker.resume_stream(decisions=decisions), front_end):
+            async for data in _encode_run(worker.resume_stream(decisions=decisions), front_end):
                 yield data
         if not worker.pending and (not decisions or opening is not None):
-            async for data in _fed(worker.run_stream(opening), front_end):
+            async for data in _encode_run(worker.run_stream(opening), front_end):
                 yield data
     except DragomanError as error:
         yield front_end.fail(str(error))
@@ -447,7 +447,7 @@ async def _pieces(
     yield front_end.finish()
 
 
-async def _fed(running: AsyncGenerator[AnyAgentEvent, None], front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
+async def _encode_run(running: AsyncGenerator[AnyAgentEvent, None], front_end: FrontEnd) -> AsyncGenerator[bytes, None]:
     async with aclosing(running) as events:
         async for event in events:
             data = front_end.feed(event)
@@ -459,7 +459,7 @@ async def stream_bytes(agent: Agent[Any], opening: Opening, front_end: FrontEnd)
     """Run the agent and yield the run in the protocol. Leaving the iteration ends the run."""
     yield front_end.start()
     try:
-        async with aclosing(_fed(agent.run_stream(opening), front_end)) as pieces:
+        async with aclosing(_encode_run(agent.run_stream(opening), front_end)) as pieces:
             async for data in pieces:
                 yield data
     except DragomanError as error:

@@ -121,14 +121,14 @@ class _States:
         waiting: set[int] = set()
         for position in range(len(text) + 1):
             waiting.add(self._start)  # a match may begin anywhere
-            reached = self._reached(waiting, text, position)
+            reached = self._follow_empty(waiting, text, position)
             if self._end in reached:
                 return True
             if position < len(text):
                 waiting = set(self._read(reached, text[position]))
         return False
 
-    def _reached(self, states: set[int], text: str, position: int) -> set[int]:
+    def _follow_empty(self, states: set[int], text: str, position: int) -> set[int]:
         """Return the states and all that they lead to without consuming a character."""
         reached: set[int] = set()
         stack = list(states)

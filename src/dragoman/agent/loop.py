@@ -25,7 +25,7 @@ from dragoman.agent.events import (
 )
 from dragoman.agent.limits import LimitReached, check_price
 from dragoman.agent.model_turns import ModelTurns
-from dragoman.agent.outputs import validated
+from dragoman.agent.outputs import validate_output
 from dragoman.agent.pending import Decision, PendingCall
 from dragoman.agent.run_state import RunState
 from dragoman.agent.steps import Steps, Turn
@@ -123,9 +123,9 @@ class Loop:
                 check_price(limits, self._conversation.driver.name)
                 reached = state.spent.reached(limits)
                 if reached is not None:
-                    return self._limited(reached)
+                    return self._end_by_limit(reached)
             state.turns += 1
-            answer = await self._model.next_answer(self._forced(choice))
+            answer = await self._model.next_answer(self._forcing_choice(choice))
             # A choice that forces a call must not force one in every turn.
             choice = _AUTO if choice is not None and choice.mode == "required" else choice
             message = answer.message
@@ -140,7 +140,7 @@ class Loop:
                 return ending
         return await self._summarise()
 
-    def _forced(self, choice: ToolChoice | None) -> ToolChoice | None:
+    def _forcing_choice(self, choice: ToolChoice | None) -> ToolChoice | None:
         """Return a choice that forces a call if the answer itself is a call (output mode `tool`)."""
         state = self.state
         if self._setup.output_tool is None or state.output_mode() != "tool" or choice not in {None, _AUTO}:
@@ -179,7 +179,7 @@ class Loop:
         if turn.pending:
             names = ", ".join(one.tool for one in turn.pending)
             return Ending(texts.WAITING.format(names=names), "pending", pending=turn.pending)
-        return self._rejected(turn.output_problem) if turn.output_problem else None
+        return self._count_correction(turn.output_problem) if turn.output_problem else None
 
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
         """End the run with an answer without calls, unless it is not of the output type or a hook continues the run."""
@@ -188,7 +188,10 @@ class Loop:
         output, follow_up = UNSET, None
         if not paused and self._setup.output is not None:
             output, follow_up = await self._read_output(message)
-            if follow_up is not None and (ending := self._rejected(follow_up, refusal=message.refusal)) is not None:
+            if (
+                follow_up is not None
+                and (ending := self._count_correction(follow_up, refusal=message.refusal)) is not None
+            ):
                 await self._model.report(answer, message, is_last=True)
                 return ending
         if not paused and follow_up is None:
@@ -217,11 +220,11 @@ class Loop:
         if output is None or self.state.output_mode() == "tool":
             return UNSET, CALL_NEEDED
         try:
-            return await validated(output.read(message.text), self._setup.output_validators), None
+            return await validate_output(output.read(message.text), self._setup.output_validators), None
         except (BadOutput, Retry) as error:
             return UNSET, CORRECTION.format(problem=error)
 
-    def _rejected(self, problem: str, *, refusal: str | None = None) -> Ending | None:
+    def _count_correction(self, problem: str, *, refusal: str | None = None) -> Ending | None:
         """Count a correction. Returns the ending if no more are left, or the model refused."""
         self._corrections += 1
         if self._corrections <= self._setup.output_retries and not refusal:
@@ -236,9 +239,9 @@ class Loop:
         if reached is None:
             return None
         self._steps.answer_rest("the limit of tool calls was reached")
-        return self._limited(reached)
+        return self._end_by_limit(reached)
 
-    def _limited(self, reached: LimitReached) -> Ending:
+    def _end_by_limit(self, reached: LimitReached) -> Ending:
         last_text = next((one.text for one in reversed(self._conversation.messages) if one.role == "assistant"), "")
         return Ending(last_text, "limit", limit=reached)
 

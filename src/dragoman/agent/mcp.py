@@ -87,7 +87,9 @@ def read_servers(
         raise ValueError('expected {"mcpServers": {...}}')  # noqa: TRY004 - the content is wrong, not the call
     known = os.environ if environment is None else environment
     return {
-        name: _address(name, _filled(entry, known)) for name, entry in entries.items() if not _is_disabled(name, entry)
+        name: _address(name, _expand_variables(entry, known))
+        for name, entry in entries.items()
+        if not _is_disabled(name, entry)
     }
 
 
@@ -113,12 +115,12 @@ def _address(name: str, entry: Mapping[str, Any]) -> ServerAddress:
     raise ValueError(f"server {name!r}: expected a command or a url")
 
 
-def _filled(value: Any, environment: Mapping[str, str]) -> Any:
+def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[2] or ""), value)
     if isinstance(value, Mapping):
-        return {key: _filled(inner, environment) for key, inner in value.items()}
-    return [_filled(inner, environment) for inner in value] if isinstance(value, list) else value
+        return {key: _expand_variables(inner, environment) for key, inner in value.items()}
+    return [_expand_variables(inner, environment) for inner in value] if isinstance(value, list) else value
 
 
 # ── servers ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +234,7 @@ def tool_names(offered: Sequence[tuple[str, str]], taken: Collection[str] = ()) 
     chosen: list[str] = []
     for (server, name), short in zip(offered, plain, strict=True):
         unique = times[short] == 1 and short not in used and len(name) <= _NAME_LENGTH and short
-        chosen.append(short if unique else _prefixed(server, name, used))
+        chosen.append(short if unique else _with_prefix(server, name, used))
         used.add(chosen[-1])
     return chosen
 
@@ -241,7 +243,7 @@ def _safe(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def _prefixed(server: str, name: str, used: Collection[str]) -> str:
+def _with_prefix(server: str, name: str, used: Collection[str]) -> str:
     long = _safe(f"{server}__{name}")
     if len(long) <= _NAME_LENGTH and long not in used:
         return long
@@ -316,7 +318,7 @@ class _Server:
             if not ready.done():
                 ready.cancel()
 
-    async def _reconnected(self) -> Client | None:
+    async def _connected_client(self) -> Client | None:
         """Return the client, a new one if the server was gone; None if it cannot be reached again."""
         async with self._reopening:
             if self._client is None and not self._closed:
@@ -328,7 +330,7 @@ class _Server:
 
     async def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
         """Return the server's reply to a request that is not a tool call. Raises `McpFailed`."""
-        client = self._client or await self._reconnected()
+        client = self._client or await self._connected_client()
         if client is None:
             raise McpFailed(f"MCP server {self.name!r} has disconnected")
         try:
@@ -341,13 +343,13 @@ class _Server:
 
     async def listing(self, kind: str) -> list[Any]:
         """Return all resources or prompts; none if the server lacks the capability."""
-        client = self._client or await self._reconnected()
+        client = self._client or await self._connected_client()
         if client is None or getattr(client.server_capabilities, kind, None) is None:
             return []
         return await self.ask(lambda client: _all_of(client, kind, self.name))
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
-        client = self._client or await self._reconnected()
+        client = self._client or await self._connected_client()
         connection = self._connection_task
         if client is None or connection is None:
             return Output("error", f"MCP server {self.name!r} has disconnected")

@@ -30,7 +30,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_size(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise AnswerTooLarge("the answer is compressed, although that was not asked for")
     if isinstance(response.stream, httpx2.AsyncByteStream):
@@ -42,5 +42,5 @@ def bounded_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers={"accept-encoding": "identity", **headers},
         timeout=httpx2.Timeout(30, read=300),
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [_limit_size]},
     )

@@ -89,7 +89,7 @@ class ModelTurns:
                     answer = await driver.query(messages=messages, tools=tools, tool_choice=choice, **settings)  # type: ignore[arg-type]
                 else:
                     stream = driver.stream_query(messages=messages, tools=tools, tool_choice=choice, **settings)  # type: ignore[arg-type]
-                    answer = await self._streamed(stream)
+                    answer = await self._stream_answer(stream)
             except InvalidRequest as error:
                 output = self._setup.output if typed and self._state.mode == "native" else None
                 raise (schema_refusal(error, output) if output is not None else None) or error from error
@@ -131,7 +131,7 @@ class ModelTurns:
 
     # ── the answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _streamed(self, stream: StreamResult) -> QueryResult:
+    async def _stream_answer(self, stream: StreamResult) -> QueryResult:
         kinds: dict[int, type[TextDeltaEvent | ReasoningDeltaEvent]] = {}
         output, mode = self._setup.output, self._state.output_mode()
         values = (
@@ -153,7 +153,7 @@ class ModelTurns:
 
     def _on_retry(self, notice: RetryNotice) -> None:
         event = RetryEvent(notice.provider, notice.attempt, notice.delay, str(notice.error))
-        self._conversation.tell(event)
+        self._conversation.log_event(event)
         self._state.channel.push(event)
 
     async def report(self, answer: QueryResult, message: Message, *, is_last: bool) -> None:

@@ -102,16 +102,16 @@ class OutputCache:
         """Return the result with its whole output from the store (see `expand_output`)."""
         return expand_output(result, self._store)
 
-    async def kept(self, result: ToolResult) -> ToolResult:
+    async def for_context(self, result: ToolResult) -> ToolResult:
         """Return the result as it enters the context. If the store fails, the rest is lost but the run continues."""
         text = result_text(result)
-        reference = await self._saved(result.tool_call_id, text)
+        reference = await self._try_to_save(result.tool_call_id, text)
         size = len(text.encode("utf-8", "surrogatepass"))
         cut = self._cut(result, text, reference) if size > self._limit else result
         self._offers = self._offers or (cut is not result and reference is not None)
         if reference is None:
             return cut
-        return _marked(cut, OutputRef(reference, size, _lines(text)), trimmed=cut is not result)
+        return _with_reference(cut, OutputRef(reference, size, _lines(text)), trimmed=cut is not result)
 
     def within_budget(self, messages: Sequence[Message]) -> list[Message] | None:
         """Return the history with the oldest outputs replaced; None if all fit. The newest always stay."""
@@ -131,7 +131,7 @@ class OutputCache:
                 self._offers = True
         return changed if any(new is not old for new, old in zip(changed, messages, strict=True)) else None
 
-    async def _saved(self, call_id: str, text: str) -> str | None:
+    async def _try_to_save(self, call_id: str, text: str) -> str | None:
         try:
             return await in_thread(self._save, call_id, text) if self._store.blocks else self._save(call_id, text)
         except Exception:  # noqa: BLE001 - the run continues, however the store fails
@@ -215,10 +215,10 @@ def _placeholder(result: ToolResult) -> ToolResult:
     if len(text) >= _size(result) and not result.parts:
         return result
     kind: Any = "error" if result.is_error else "text"
-    return _marked(structs.replace(result, kind=kind, value=text, parts=()), reference, trimmed=True)
+    return _with_reference(structs.replace(result, kind=kind, value=text, parts=()), reference, trimmed=True)
 
 
-def _marked(result: ToolResult, reference: OutputRef, *, trimmed: bool) -> ToolResult:
+def _with_reference(result: ToolResult, reference: OutputRef, *, trimmed: bool) -> ToolResult:
     own = dict((result.metadata or {}).get(FAMILY, {}))
     own[_REFERENCE] = Raw(encode_json(reference))
     if trimmed:

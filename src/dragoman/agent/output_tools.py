@@ -80,13 +80,13 @@ def read_lines(text: str, offset: int, limit: int, character_offset: int = 0) ->
     if offset >= len(lines):
         return f"the output has {len(lines)} lines: there is none at offset {offset}"
     chosen = range(offset, min(offset + limit, len(lines)))
-    shown, next_line = _numbered(lines, chosen, character_offset)
+    shown, next_line = _number_lines(lines, chosen, character_offset)
     if next_line < len(lines):
         shown.append(f"[{len(lines) - next_line} more lines: continue with offset {next_line}]")
     return "\n".join(shown)
 
 
-def _numbered(lines: Sequence[str], chosen: Iterable[int], character_offset: int = 0) -> tuple[list[str], int]:
+def _number_lines(lines: Sequence[str], chosen: Iterable[int], character_offset: int = 0) -> tuple[list[str], int]:
     """Return as many of the lines as one answer holds, and the number of the first line that did not fit."""
     shown: list[str] = []
     room = ANSWER
@@ -121,7 +121,7 @@ async def search_lines(text: str, pattern: str, *, regex: bool, context: int, li
         return f"this is not a valid regular expression: {error}"
     if not found:
         return f"no line matches, of {len(lines)}"
-    shown, _ = _numbered(lines, _around(found[:limit], context, len(lines)))
+    shown, _ = _number_lines(lines, _around(found[:limit], context, len(lines)))
     heading = f"[{len(found)} of {len(lines)} lines match"
     return "\n".join([*shown, f"{heading}; the first {limit} are shown]" if len(found) > limit else f"{heading}]"])
 

@@ -29,12 +29,12 @@ def output_tool(output: Output[Any], validators: Sequence[Validator]) -> Tool:
             raise BadArguments(str(error)) from None
 
     async def run(arguments: dict[str, Any], _context: ToolContext) -> Accepted:
-        return Accepted(await validated(arguments["value"], validators))
+        return Accepted(await validate_output(arguments["value"], validators))
 
     return Tool(definition=output.definition, run=run, decode=decode, read_only=True, ends_run=True, keeps_output=False)
 
 
-async def validated(value: Any, validators: Sequence[Validator]) -> Any:
+async def validate_output(value: Any, validators: Sequence[Validator]) -> Any:
     for validator in validators:
         value = validator(value)
         if inspect.isawaitable(value):

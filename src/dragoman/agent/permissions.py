@@ -76,11 +76,11 @@ class Rules(Struct, frozen=True, kw_only=True):
     otherwise: Literal["allow", "deny", "ask"] = "ask"
 
     def __call__(self, request: PermissionRequest) -> Decision:
-        if _covered(self.deny, request):
+        if _any_covers(self.deny, request):
             return Deny(f"a rule denies {request.call.name}")
-        if _covered(self.allow, request):
+        if _any_covers(self.allow, request):
             return ALLOW
-        if _covered(self.ask, request):
+        if _any_covers(self.ask, request):
             return ASK
         if self.allow_read_only and request.tool.read_only:
             return ALLOW
@@ -90,7 +90,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 _OTHERWISE: dict[str, Decision] = {"allow": ALLOW, "deny": Deny("no rule allows it"), "ask": ASK}
 
 
-def _covered(rules: Sequence[Rule | str], request: PermissionRequest) -> bool:
+def _any_covers(rules: Sequence[Rule | str], request: PermissionRequest) -> bool:
     return any((Rule(rule) if isinstance(rule, str) else rule).covers(request) for rule in rules)
 
 
@@ -99,11 +99,11 @@ async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | N
     if hook is None:
         return ALLOW
     try:
-        decision = await _settled(hook(request))
+        decision = await _await_decision(hook(request))
         if isinstance(decision, Ask):
             if asker is None:
                 return Deny("it needs approval, and there is no user to ask")
-            decision = await _settled(asker(request))
+            decision = await _await_decision(asker(request))
     except Exception as error:  # noqa: BLE001 - whatever went wrong, the call was not permitted
         return Deny(f"the permission check failed: {type(error).__name__}: {error}")
     if isinstance(decision, bool):
@@ -113,5 +113,5 @@ async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | N
     return Deny(f"the permission check must return a decision, not {type(decision).__name__}")
 
 
-async def _settled(decision: Any) -> Any:
+async def _await_decision(decision: Any) -> Any:
     return await decision if inspect.isawaitable(decision) else decision

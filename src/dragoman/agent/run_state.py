@@ -40,7 +40,7 @@ class RunState:
         self._mode_of: Any = None
 
     async def emit(self, event: AnyAgentEvent) -> None:
-        self.conversation.tell(event)
+        self.conversation.log_event(event)
         await self.channel.send(event)
 
     def offered(self) -> tuple[Tool, ...]:

@@ -199,7 +199,7 @@ class Session:
             for message in messages:
                 self._insert(database, message)
 
-    def tell(self, event: AnyAgentEvent) -> None:
+    def log_event(self, event: AnyAgentEvent) -> None:
         if not isinstance(event.event if isinstance(event, NestedEvent) else event, _PASSING):
             self._log.write(event=event)
 
@@ -223,7 +223,7 @@ class Log:
     def __init__(self, path: Path, name: str, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        healed(path)
+        remove_unfinished_line(path)
         self._next = max((line.seq for line in self.lines()), default=0) + 1
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if os.fstat(self._file).st_size == 0:
@@ -256,7 +256,7 @@ class Log:
 _log_line = msgspec.json.Decoder(LogLine).decode
 
 
-def healed(path: Path) -> int:
+def remove_unfinished_line(path: Path) -> int:
     """Remove an unfinished last line. Returns how many bytes it had."""
     if not path.exists():
         return 0

@@ -75,7 +75,7 @@ class Steps:
         self._state.spent.tool_calls += len(calls)
         turn = _NOTHING
         for batch in self._batches(calls):
-            turn = _joined(turn, await self._run_batch(batch))
+            turn = _merge_turns(turn, await self._run_batch(batch))
             if turn.done is not None or turn.stopped is not None:
                 reason = "the run was finished" if turn.stopped is None else "the run was stopped"
                 self.answer_rest(reason)
@@ -116,7 +116,7 @@ class Steps:
             for call in calls:
                 await self._start_step(call)
                 outcome, stopped = await self._admit(call)
-                work = self._executed(outcome, slots) if isinstance(outcome, Ready) else _at_once(outcome)
+                work = self._execute(outcome, slots) if isinstance(outcome, Ready) else _at_once(outcome)
                 running.append((call, asyncio.create_task(work)))
                 if stopped is not None:
                     turn = Turn(stopped=stopped)
@@ -126,9 +126,9 @@ class Steps:
                 await asyncio.wait([task])
                 done = task.result()
                 await self._end_step(call, done)
-                turn = _joined(turn, _turn_of(call, done))
+                turn = _merge_turns(turn, _turn_of(call, done))
         finally:
-            await _ended([task for _, task in running])
+            await _cancel_all([task for _, task in running])
         return turn
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | Outcome, str | None]:
@@ -174,7 +174,7 @@ class Steps:
         own = ready.tool.max_retries
         return self._setup.tool_retries if own is None else own
 
-    async def _executed(self, ready: Ready, slots: asyncio.Semaphore) -> Outcome:
+    async def _execute(self, ready: Ready, slots: asyncio.Semaphore) -> Outcome:
         """Run a call and return its outcome, with the result as it enters the context."""
         state = self._state
         context = ToolContext(
@@ -192,7 +192,7 @@ class Steps:
         ended = self._setup.clock.monotonic()
         self._count_retry(ready, outcome)
         cache = self._setup.output_cache if ready.tool.keeps_output and not outcome.pending else None
-        result = outcome.result if cache is None else await cache.kept(outcome.result)
+        result = outcome.result if cache is None else await cache.for_context(outcome.result)
         self._answer(ready.call, result)  # the call has run, whatever happens from here on
         return Outcome(result, outcome.done, ended, outcome.output, outcome.pending, outcome.retry, outcome.hand_off)
 
@@ -263,7 +263,7 @@ def _turn_of(call: ToolCall, outcome: Outcome) -> Turn:
     return Turn(done=done, output=outcome.output, pending=pending, hand_off=outcome.hand_off, output_problem=problem)
 
 
-def _joined(turn: Turn, more: Turn) -> Turn:
+def _merge_turns(turn: Turn, more: Turn) -> Turn:
     """Merge two turns; if both set a value, the first counts."""
     if more is _NOTHING or turn is _NOTHING:
         return turn if more is _NOTHING else more
@@ -281,7 +281,7 @@ async def _at_once(outcome: Outcome) -> Outcome:
     return outcome
 
 
-async def _ended(tasks: Sequence[asyncio.Task[Outcome]]) -> None:
+async def _cancel_all(tasks: Sequence[asyncio.Task[Outcome]]) -> None:
     """Cancel what still runs after the turn; a tool that ignores the cancellation is left behind."""
     left = [task for task in tasks if not task.done()]
     for task in left:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agent.events import AnyAgentEvent, NestedEvent, UsageEvent
-from dragoman.agent.tools import HandOff, Output, Suspended, Tool, ToolContext, called, check_name, checking
+from dragoman.agent.tools import HandOff, Output, Suspended, Tool, ToolContext, call_function, check_name, checking
 from dragoman.drivers.base import Driver
 from dragoman.ir import Message, ToolDefinition
 
@@ -39,7 +39,7 @@ def agent_tool(
     async def worker_with(history: Sequence[Message]) -> Agent[Any]:
         if first is not None:
             return first.fork(history)
-        worker: Agent[Any] = await called(make)  # type: ignore[arg-type]
+        worker: Agent[Any] = await call_function(make)  # type: ignore[arg-type]
         if history:
             worker.history = history
         return worker

@@ -219,12 +219,12 @@ def assert_calls(source: Agent[Any] | Iterable[Message | Any], *expected: Expect
         match = next((one for one in candidates if one[0] == name and arguments in (None, one[1])), None)
         if match is None:
             raise AssertionError(
-                f"call {place + 1}: expected {_shown(name, arguments)}; called were\n  "
-                + ("\n  ".join(_shown(*one) for one in found) or "none")
+                f"call {place + 1}: expected {_format_call(name, arguments)}; called were\n  "
+                + ("\n  ".join(_format_call(*one) for one in found) or "none")
             )
         left.remove(match)
     if left:
-        raise AssertionError("not expected:\n  " + "\n  ".join(_shown(*one) for one in left))
+        raise AssertionError("not expected:\n  " + "\n  ".join(_format_call(*one) for one in left))
 
 
 def _calls(source: Agent[Any] | Iterable[Any]) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -235,5 +235,5 @@ def _calls(source: Agent[Any] | Iterable[Any]) -> Iterable[tuple[str, dict[str, 
             yield one.tool, one.args
 
 
-def _shown(name: str, arguments: Mapping[str, Any] | None) -> str:
+def _format_call(name: str, arguments: Mapping[str, Any] | None) -> str:
     return name if arguments is None else f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"

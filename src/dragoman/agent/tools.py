@@ -222,9 +222,9 @@ def tool_from_schema(
     schema = dict(parameters)
 
     async def run(arguments: dict[str, Any], _context: ToolContext) -> Any:
-        return await called(function, arguments)
+        return await call_function(function, arguments)
 
-    return _made(chosen, name, schema, run=run, decode=checking(schema), function=function)
+    return _make_tool(chosen, name, schema, run=run, decode=checking(schema), function=function)
 
 
 def client_tool(definition: ToolDefinition) -> Tool:
@@ -255,14 +255,14 @@ def _from_function(function: Callable[..., Any], options: Options) -> Tool:
     name = options.name or str(getattr(function, "__name__", ""))
     summary, descriptions = read_docstring(function.__doc__)
     parameters = parameters_of(function)
-    injected = _injected(parameters)
+    injected = _find_injected(parameters)
     given = arguments_of(name, [one for one in parameters if one.name not in injected], descriptions)
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> Any:
         if not injected:
-            return await called(function, **arguments)
-        found = await _resolved(injected, context, {})
-        return await called(function, **arguments, **found)
+            return await call_function(function, **arguments)
+        found = await _resolve_injected(injected, context, {})
+        return await call_function(function, **arguments, **found)
 
     def decode(arguments: Any) -> dict[str, Any]:
         try:
@@ -271,10 +271,10 @@ def _from_function(function: Callable[..., Any], options: Options) -> Tool:
             raise BadArguments(str(error)) from None
 
     described = msgspec.structs.replace(options, description=options.description or summary)
-    return _made(described, name, given.schema, run=run, decode=decode, function=function)
+    return _make_tool(described, name, given.schema, run=run, decode=decode, function=function)
 
 
-def _made(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> Tool:
+def _make_tool(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> Tool:
     check_name(name)
     return Tool(
         definition=ToolDefinition(name, options.description or "", schema, options.strict),
@@ -304,7 +304,7 @@ def check_name(name: str) -> None:
 Injected: TypeAlias = dict[str, Depends | type[ToolContext]]
 
 
-def _injected(parameters: Sequence[Parameter]) -> Injected:
+def _find_injected(parameters: Sequence[Parameter]) -> Injected:
     found: Injected = {}
     for one in parameters:
         hints = get_args(one.hint) if get_origin(one.hint) is Annotated else (one.hint,)
@@ -316,31 +316,33 @@ def _injected(parameters: Sequence[Parameter]) -> Injected:
     return found
 
 
-async def _resolved(injected: Injected, context: ToolContext, made: dict[Callable[..., Any], Any]) -> dict[str, Any]:
+async def _resolve_injected(
+    injected: Injected, context: ToolContext, made: dict[Callable[..., Any], Any]
+) -> dict[str, Any]:
     """Return the injected arguments: one value per function and call, however many parameters ask for it."""
     return {
-        name: await _made_by(one, context, made) if isinstance(one, Depends) else context
+        name: await _make_dependency(one, context, made) if isinstance(one, Depends) else context
         for name, one in injected.items()
     }
 
 
 async def call_with_dependencies(function: Callable[..., Any], context: ToolContext) -> Any:
     """Return the result of a function all of whose parameters are dependencies."""
-    value = function(**await _resolved(_injected(parameters_of(function)), context, {}))
+    value = function(**await _resolve_injected(_find_injected(parameters_of(function)), context, {}))
     return await value if inspect.isawaitable(value) else value
 
 
-async def _made_by(dependency: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
+async def _make_dependency(dependency: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
     """Return the value of a dependency, made at most once per call of the tool."""
     if dependency.function not in made:
         function = context.overrides.get(dependency.function, dependency.function)
-        inner = _injected(parameters_of(function))
-        value = function(**await _resolved(inner, context, made))
+        inner = _find_injected(parameters_of(function))
+        value = function(**await _resolve_injected(inner, context, made))
         made[dependency.function] = await value if inspect.isawaitable(value) else value
     return made[dependency.function]
 
 
-async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def call_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return the function's result. A sync function runs in a thread, so that it does not block the event loop."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
@@ -359,22 +361,22 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
     if isinstance(value, ToolResult):  # the tool's own kind, for the call that it answers
         return structs.replace(value, tool_call_id=call.id, name=call.name)
     if isinstance(value, Output):
-        multimodal = tuple(map(_speakable_part, value.parts))
+        multimodal = tuple(map(_encodable_part, value.parts))
         return ToolResult(call.id, call.name, value.kind, _json(value.value), multimodal)
     if isinstance(value, str):
-        return ToolResult(call.id, call.name, "text", speakable(value))
+        return ToolResult(call.id, call.name, "text", encodable_text(value))
     given = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(one, Content) for one in given) and all(isinstance(one, str | Content) for one in given):
         parts = tuple(Text(one) if isinstance(one, str) else one for one in given)
-        return ToolResult(call.id, call.name, "multimodal", parts=tuple(map(_speakable_part, parts)))
+        return ToolResult(call.id, call.name, "multimodal", parts=tuple(map(_encodable_part, parts)))
     return ToolResult(call.id, call.name, "data", _json(value))
 
 
 def error_of(call: ToolCall, message: str) -> ToolResult:
-    return ToolResult(call.id, call.name, "error", speakable(message))
+    return ToolResult(call.id, call.name, "error", encodable_text(message))
 
 
-def speakable(text: str) -> str:
+def encodable_text(text: str) -> str:
     """Return text that can be written as UTF-8: a lone surrogate, as in odd file names, becomes a question mark."""
     if text.isascii():
         return text
@@ -385,13 +387,13 @@ def speakable(text: str) -> str:
     return text
 
 
-def _speakable_part(part: Content) -> Content:
-    return structs.replace(part, text=speakable(part.text)) if isinstance(part, Text) else part
+def _encodable_part(part: Content) -> Content:
+    return structs.replace(part, text=encodable_text(part.text)) if isinstance(part, Text) else part
 
 
 def _json(value: Any) -> Any:
     if value is None or isinstance(value, str):
-        return speakable(value) if value else value
+        return encodable_text(value) if value else value
     return to_raw(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign))
 
 

@@ -30,14 +30,14 @@ class Toolset(Struct, frozen=True):
         return toolset(*self.tools, *other)
 
     def prefix(self, text: str) -> Toolset:
-        return Toolset(tuple(_named(one, text + one.name) for one in self.tools))
+        return Toolset(tuple(_with_name(one, text + one.name) for one in self.tools))
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Return the set with new names for some tools; raises `ValueError` for a name that no tool has."""
         unknown = sorted(set(names) - {one.name for one in self.tools})
         if unknown:
             raise ValueError(f"no tool is named {', '.join(unknown)}")
-        return toolset(*(_named(one, names.get(one.name, one.name)) for one in self.tools))
+        return toolset(*(_with_name(one, names.get(one.name, one.name)) for one in self.tools))
 
     def filter(self, keep: Callable[[Tool], bool]) -> Toolset:
         return Toolset(tuple(one for one in self.tools if keep(one)))
@@ -63,7 +63,7 @@ def toolset(*tools: Tool | Callable[..., Any] | Iterable[Tool]) -> Toolset:
     return Toolset(tuple(found.values()))
 
 
-def _named(one: Tool, name: str) -> Tool:
+def _with_name(one: Tool, name: str) -> Tool:
     if name == one.name:
         return one
     check_name(name)

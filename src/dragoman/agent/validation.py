@@ -75,7 +75,7 @@ def _kind(value: Any) -> str:
     return next((name for name, is_one in _TYPES.items() if is_one(value)), type(value).__name__)
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return the beginning of the value as JSON, without looking at the rest, however large it is."""
     try:
         text = compact_text(_beginning(value, 4))
@@ -129,7 +129,7 @@ class _Check:
     def problems(self, schema: Any, value: Any, path: str) -> Problems:
         self.spend(1, path)
         if schema is False:
-            yield f"{path}: nothing is allowed here, got {_shown(value)}"
+            yield f"{path}: nothing is allowed here, got {_as_text(value)}"
         if not isinstance(schema, Mapping):
             return
         visit = (id(schema), id(value))
@@ -165,7 +165,7 @@ class _Check:
             self._options[id(expected)] = known
         return known
 
-    def found(self, reference: str) -> Any:
+    def resolve(self, reference: str) -> Any:
         if reference != "#" and not reference.startswith("#/"):
             return True
         node = self._root
@@ -199,7 +199,7 @@ Keyword: TypeAlias = Callable[[_Check, Any, Any, str, Mapping[str, Any]], Proble
 
 def _reference(check: _Check, expected: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     check.spend(expected.count("/"), path)
-    yield from check.problems(check.found(expected), value, path)
+    yield from check.problems(check.resolve(expected), value, path)
 
 
 def _type(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
@@ -217,12 +217,12 @@ def _enum(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[
         accepted = (isinstance(value, bool), value) in check.options(expected)
     if not accepted:
         more = ", …" if len(expected) > _SHOWN else ""
-        yield f"{path}: expected one of {', '.join(map(_shown, expected[:_SHOWN]))}{more}, got {_shown(value)}"
+        yield f"{path}: expected one of {', '.join(map(_as_text, expected[:_SHOWN]))}{more}, got {_as_text(value)}"
 
 
 def _const(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if not _same(expected, value):
-        yield f"{path}: expected {_shown(expected)}, got {_shown(value)}"
+        yield f"{path}: expected {_as_text(expected)}, got {_as_text(value)}"
 
 
 def _all_of(check: _Check, expected: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
@@ -256,7 +256,7 @@ def _none_fits(reasons: Sequence[str], path: str) -> str:
 
 def _not(check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if check.accepts(expected, value):
-        yield f"{path}: {_shown(value)} is not allowed here"
+        yield f"{path}: {_as_text(value)} is not allowed here"
 
 
 def _if(check: _Check, expected: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
@@ -361,7 +361,7 @@ def _identity(value: Any) -> str:
 
 def _pattern(_check: _Check, expected: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, str) and not matches(expected, value):
-        yield f"{path}: expected text that matches {expected[: 4 * _SHOWN]}, got {_shown(value)}"
+        yield f"{path}: expected text that matches {expected[: 4 * _SHOWN]}, got {_as_text(value)}"
 
 
 def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any], bool]) -> Keyword:
@@ -370,7 +370,7 @@ def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any
     def check(_check: _Check, expected: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
         measure = measured(value)
         if measure is not None and _number(expected) and not holds(measure, expected):
-            yield f"{path}: expected {words.format(_shown(expected))}, got {_shown(value)}"
+            yield f"{path}: expected {words.format(_as_text(expected))}, got {_as_text(value)}"
 
     return check
 

@@ -110,7 +110,7 @@ class LiveAnswer:
     def rewrite(self, messages: Sequence[Message]) -> None:
         """Ignored: the agent rewrites its own copy of the history, and the conversation stays as it is."""
 
-    def tell(self, event: AnyAgentEvent) -> None:
+    def log_event(self, event: AnyAgentEvent) -> None:
         if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
             kind = "text" if isinstance(event, TextDeltaEvent) else "reasoning"
             self.tail.add(kind, event.content)
@@ -140,7 +140,7 @@ class LiveAnswer:
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ended(self, status: Status, error: str = "") -> tuple[Entry, ...]:
+    def finish(self, status: Status, error: str = "") -> tuple[Entry, ...]:
         """Returns all entries. The last one holds the status; an empty one is added if no entry can hold it."""
         entries = self.so_far()
         if not entries or (status != "ok" and entries[-1].role == "tool"):

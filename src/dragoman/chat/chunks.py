@@ -11,9 +11,8 @@ class ChunkReader:
 
     Gemini sends whole calls: each is a chunk when it arrives, in order with the text. Calls of other APIs come when the
     answer has ended well. A call of an answer that was blocked, cut inside the call, or broke off yields no chunk; if
-    that becomes known
-    only after its chunk was returned, an `error` chunk follows. So run calls only after the stream ended without an
-    error.
+    that becomes known only after its chunk was returned, an `error` chunk follows. So run calls only after the stream
+    has ended without an error.
 
     A Gemini call with empty arguments is held back until its arguments arrive or the answer ends.
 

@@ -134,7 +134,7 @@ class _UnfinishedAnswer:
         else:
             self.tail.add(line["kind"], line["text"])
 
-    def finished(self) -> list[Entry]:
+    def finish(self) -> list[Entry]:
         entries = list(read_entries(self.entries.values()))
         entries.append(
             Entry(
@@ -155,5 +155,5 @@ def with_journal(conversation: Conversation, lines: list[dict[str, Any]]) -> Con
     for line in lines:
         if line["answer"] not in ended:
             rests.setdefault(line["answer"], _UnfinishedAnswer(line)).add(line)
-    more = [entry for rest in rests.values() for entry in rest.finished()]
+    more = [entry for rest in rests.values() for entry in rest.finish()]
     return structs.replace(conversation, entries=(*conversation.entries, *more)) if more else conversation

@@ -1,8 +1,8 @@
 """Conversations with several models: entries in their stored form, as frozen values.
 
 The content of an entry is a list of parts of multi-llm-chat (`text`, `tool_call`, `tool_result`, `reasoning`; further
-`image` and `document`, see `media`). What that format does not have are further
-fields of the entry: the owner of a tool entry, how an answer ended, when it was written.
+`image` and `document`, see `media`). Entries have further fields for what that format lacks: the owner of a tool entry,
+how an answer ended, when it was written.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Addressed(Struct, frozen=True):
 def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = ()) -> Addressed:
     """Returns the models mentioned at the start of the text. Case does not matter; several mentions add up.
 
-    >>> addressed("@claude @gemini hello", ("gemini", "claude")).models
+    >>> resolve_mentions("@claude @gemini hello", ("gemini", "claude")).models
     ('gemini', 'claude')
-    >>> addressed("@allies are text", ("gemini",)).is_memo
+    >>> resolve_mentions("@allies are text", ("gemini",)).is_memo
     True
     """
     known = {name.casefold(): name for name in models}
@@ -57,7 +57,7 @@ def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = 
 def unknown_mention(text: str, models: Sequence[str]) -> str | None:
     """Returns an unknown name that is mentioned at the start, so that a typo can be reported.
 
-    >>> stranger("@gemni hello", ("gemini",))
+    >>> unknown_mention("@gemni hello", ("gemini",))
     'gemni'
     """
     word = next(_mentions(text), None)

@@ -76,7 +76,7 @@ def participant(
 def configured_models(chosen: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Name -> provider/model: from `name=provider/model` arguments, or the defaults and `CHAT_MODEL_<NAME>`.
 
-    >>> configured(["fast=gemini/gemini-3.8-flash", "claude"], {})
+    >>> configured_models(["fast=gemini/gemini-3.8-flash", "claude"], {})
     {'fast': 'gemini/gemini-3.8-flash', 'claude': 'anthropic/claude-sonnet-5'}
     """
     known = os.environ if environment is None else environment

@@ -98,7 +98,7 @@ class ChatService:
     # ── subscribers ───────────────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def watched(self, reader: Callable[[AnyChatEvent], None]) -> Iterator[None]:
+    def watch(self, reader: Callable[[AnyChatEvent], None]) -> Iterator[None]:
         """Events go to `reader` as they happen."""
         self._readers.append(reader)
         try:
@@ -109,7 +109,7 @@ class ChatService:
     async def events(self) -> AsyncIterator[AnyChatEvent]:
         """The same as an iterator. Events before its first step are not included."""
         queue: asyncio.Queue[AnyChatEvent] = asyncio.Queue()
-        with self.watched(queue.put_nowait):
+        with self.watch(queue.put_nowait):
             while True:
                 yield await queue.get()
 
@@ -177,7 +177,7 @@ class ChatService:
         """
         return await self.wait(self.start(text, attachments, memo=memo))
 
-    def addressed(self, text: str) -> tuple[str, ...]:
+    def addressees(self, text: str) -> tuple[str, ...]:
         """The models that a message goes to. Raises `UnknownMention`."""
         names = tuple(self.participants)
         if (unknown := unknown_mention(text, names)) is not None:
@@ -194,9 +194,8 @@ class ChatService:
     ) -> str:
         """The same without waiting; returns the id of the turn. A memo is stored and sent to no model.
 
-        `instead` are
-        participants that replace those of the same name for this turn. Raises `DoesNotFit` if it is too long for the
-        only model, and `UnknownMention`.
+        Participants in `instead` replace those of the same name for this turn. Raises `DoesNotFit` if the message is
+        too long for the only model, and `UnknownMention`.
         """
         self._refuse_if_busy()
         entry_id = new_id()
@@ -204,7 +203,7 @@ class ChatService:
         if not content:
             raise ValueError("there is nothing to send")
         entry = Entry(role="user", content=content, id=entry_id, turn=entry_id, time=now())
-        models = () if memo else self.addressed(text)
+        models = () if memo else self.addressees(text)
         asked_participants = {**self.participants, **(instead or {})}
         snapshot = (*self.conversation.entries, entry)
         if len(models) == 1:  # of several models, those with room answer and the others report why they cannot
@@ -337,7 +336,7 @@ class ChatService:
         )
 
     def _finish(self, live: LiveAnswer, status: Status, error: str) -> None:
-        entries = live.ended(status, error)
+        entries = live.finish(status, error)
         del self._live[live.id]
         self._keep(structs.replace(self.conversation, entries=self._insert_answer(entries, live), updated=now()))
         self._publish(AnswerEnded(live.id, live.turn, live.name, status, error, entries))
@@ -390,7 +389,9 @@ class ChatService:
 
     def fit(self, participant: Participant, entries: Sequence[Entry]) -> Fitted:
         """The entries that the model would be sent; raises `DoesNotFit`."""
-        return self._measure(participant).fitted(entries_for_model(entries, participant.name, share=self.options.share))
+        return self._measure(participant).fit_turns(
+            entries_for_model(entries, participant.name, share=self.options.share)
+        )
 
     def _measure(self, participant: Participant) -> Measure:
         counter = counter_of(participant.model)

@@ -2,8 +2,7 @@
 
 OpenAI models are counted by their own tokenizer if tiktoken and its tables are available. Otherwise tokens are
 estimated: letters of alphabets share tokens, Japanese, Chinese and Korean characters take most of one each. Usage that
-a
-provider reported for earlier answers corrects either count, see `calibrate`.
+a provider reported for earlier answers corrects either count, see `calibrate`.
 """
 
 from __future__ import annotations
@@ -287,7 +286,7 @@ class Measure(Struct, frozen=True, kw_only=True):
     exact: bool = False
     scale: Scale = Scale()
 
-    def fitted(self, entries: Iterable[Entry]) -> Fitted:
+    def fit_turns(self, entries: Iterable[Entry]) -> Fitted:
         """The newest turns that fit, in order."""
         turns = turns_of(entries)
         sizes = self._sizes(turns)

@@ -50,8 +50,7 @@ Sends every request of SRC (bodies of any format, or lines of batch files) to th
 batch API of a provider, which answers within a day at about half the price. The
 job is kept in DST.job/, without keys: check it with `dragoman batch status DST`,
 write the answers with `dragoman batch fetch DST`. If submitting was interrupted, run
-the same
-command again: it submits nothing twice.
+the same command again: it submits nothing twice.
 """
 JOB_EXAMPLES = """\
 examples:

@@ -9,10 +9,10 @@ from dragoman.cli.ask import add_connection
 SUMMARY = "list providers, the models of one, or the catalogue of models"
 DESCRIPTION = """\
 Without a name, lists the providers: the format of each and where its key
-comes from. With a name, asks the provider for its models. --catalogue prints what is known
-about models, of all providers or of one: context window, output limit, prices
-for a million tokens, capabilities, and where and when that was read. It needs no
-network. Files named by DRAGOMAN_CATALOGUE add rows of your own.
+comes from. With a name, asks the provider for its models. --catalogue prints
+what is known about models, of all providers or of one: context window, output
+limit, prices for a million tokens, capabilities, and where and when that was
+read. It needs no network. Files named by DRAGOMAN_CATALOGUE add rows of your own.
 """
 EXAMPLES = """\
 examples:

@@ -288,7 +288,7 @@ class StreamResult:
 
     @property
     def result(self) -> Awaitable[QueryResult]:
-        return Later(self._finished)
+        return Later(self._await_result)
 
     @property
     def partial(self) -> Completion:
@@ -310,7 +310,7 @@ class StreamResult:
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
-    async def _finished(self) -> QueryResult:
+    async def _await_result(self) -> QueryResult:
         while not self._ended:
             await self._more(len(self._events))
         self._raise()

@@ -30,7 +30,7 @@ class PartialValues:
             reader = self._readers.get(event.index)
             return UNSET if reader is None else reader.finish()
         if isinstance(event, PartStart):
-            text = self._opened(event)
+            text = self._on_start(event)
         elif isinstance(event, PartDelta):
             text = event.text
         else:
@@ -38,7 +38,7 @@ class PartialValues:
         reader = self._readers.get(event.index) if text else None
         return UNSET if reader is None else reader.feed(text)
 
-    def _opened(self, event: PartStart) -> str:
+    def _on_start(self, event: PartStart) -> str:
         part = event.part
         carries = part.name == TOOL_NAME if isinstance(part, ToolCall) else isinstance(part, Text)
         if event.candidate or not carries or isinstance(part, ToolCall) != self._in_call:

@@ -36,7 +36,7 @@ from dragoman.drivers.query import build_request
 from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
 from dragoman.drivers.secret import hide_headers, hide_url
 from dragoman.drivers.transport import (
-    NOBODY_LISTENS,
+    NOTHING_LISTENS,
     HttpRequest,
     HttpResponse,
     SizeLimits,
@@ -371,7 +371,7 @@ def _unreadable_failure(body: bytes, status: int) -> Failure:
 
 def error_of(channel: Channel, failure: Failure) -> ProviderError:
     """The exception for a failure of this provider, without secrets."""
-    if failure.raw_type == CONNECTION and NOBODY_LISTENS in failure.message and _is_self_hosted(channel.provider):
+    if failure.raw_type == CONNECTION and NOTHING_LISTENS in failure.message and _is_self_hosted(channel.provider):
         failure = structs.replace(failure, message=f"{failure.message}; is {channel.provider.title} running?")
     message, everything = failure.message, repr(failure)
     if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):

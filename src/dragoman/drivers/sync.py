@@ -92,7 +92,7 @@ class SyncStream(_SyncViews):
 
     @property
     def result(self) -> QueryResult:
-        return _background.run(_awaited(self._answer.result))
+        return _background.run(_await(self._answer.result))
 
 
 class SyncTypedStream(_SyncViews, Generic[T]):
@@ -107,10 +107,10 @@ class SyncTypedStream(_SyncViews, Generic[T]):
 
     @property
     def result(self) -> TypedResult[T]:
-        return _background.run(_awaited(self._answer.result))
+        return _background.run(_await(self._answer.result))
 
 
-async def _awaited(result: Awaitable[T]) -> T:
+async def _await(result: Awaitable[T]) -> T:
     return await result
 
 

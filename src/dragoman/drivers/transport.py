@@ -14,7 +14,7 @@ from dragoman.errors import CONNECTION, NO_ANSWER, LimitExceeded, ProviderError,
 from dragoman.ir import Failure, FailureKind
 
 MEBIBYTE = 1 << 20
-NOBODY_LISTENS = "nothing is listening at"
+NOTHING_LISTENS = "nothing is listening at"
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ def describe_connection_error(error: BaseException, url: str, reason: str) -> st
     """Describes a failed connection: the address and the likely cause."""
     where = origin_of(url)
     if isinstance(error, ConnectionRefusedError):
-        return f"no connection: {NOBODY_LISTENS} {where}"
+        return f"no connection: {NOTHING_LISTENS} {where}"
     if isinstance(error, socket.gaierror):
         return f"no connection: there is no host {urlsplit(url).hostname!r}, or this machine is offline ({where})"
     if isinstance(error, ssl.SSLError):

@@ -60,7 +60,7 @@ class TypedQuery:
 
     async def ask(self) -> QueryResult:
         arranged = self._arranged
-        with self.explained():
+        with self.explaining_refusals():
             return await self._driver.query(
                 arranged.prompt,
                 messages=self._messages,
@@ -80,7 +80,7 @@ class TypedQuery:
         )
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explaining_refusals(self) -> Iterator[None]:
         """A schema that the provider refuses is a `SchemaRefused`, which says what to try."""
         try:
             yield
@@ -152,16 +152,16 @@ class TypedStream(Generic[T]):
             value = values.feed(event)
             if value is not UNSET:
                 yield value
-        with self._query.explained():
+        with self._query.explaining_refusals():
             await self._answer.result  # a failure is an event of the stream: only the result raises it
 
     @property
     def result(self) -> Awaitable[TypedResult[T]]:
-        return Later(self._settled)
+        return Later(self._settle)
 
-    async def _settled(self) -> TypedResult[T]:
+    async def _settle(self) -> TypedResult[T]:
         if self._result is None:
-            with self._query.explained():
+            with self._query.explaining_refusals():
                 answer = await self._answer.result
             self._result = await self._query.settle(answer)
         return self._result

@@ -1,8 +1,8 @@
 """Pairs hold (law 8): every result follows its call, in call order, all results of a turn together.
 
 What cannot be paired is repaired and reported: an unanswered call gets an error result (except in formats of stored
-conversations, where it may stay unanswered), a result without a call is
-dropped, of two results for one call the last one counts. All of it is reported, and a second run changes nothing.
+conversations, where it may stay unanswered), a result without a call is dropped, of two results for one call the last
+one counts. A second run changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The source schema: paths of its nodes, targets of references, and merging of nodes.
 
 Adapting a schema makes new nodes out of given ones. Each new node is *derived*: it remembers its source nodes, so that
-notes can name the path of a keyword in the source,
-and a reference back to them is detected as a cycle.
+notes can name the path of a keyword in the source, and a reference back to them is detected as a cycle.
 """
 
 from __future__ import annotations

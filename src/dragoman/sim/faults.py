@@ -13,8 +13,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Counts refer to events of a stream, or pieces of a body: `cut: 0` disconnects before the first byte.
 
     A status or an error replaces the answer; with `fail: 2` it is sent inside the stream, after two events, in the
-    API's
-    own form.
+    API's own form.
     """
 
     status: int | None = None

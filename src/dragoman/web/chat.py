@@ -206,7 +206,7 @@ def _in_format(request: ChatRequest, text: str, format: str) -> dict[str, Partic
     if make is None:
         raise ValueError("this page cannot translate: start it with `dragoman serve`")
     service = request.service
-    return {name: make(service.participants[name], format) for name in service.addressed(text)}
+    return {name: make(service.participants[name], format) for name in service.addressees(text)}
 
 
 def _attachment(given: Mapping[str, Any]) -> Part:
@@ -250,7 +250,7 @@ async def events(request: ChatRequest) -> None:
         if isinstance(event, TurnEnded):
             stream.put("gauges", {"gauges": opened.service.gauges(), "title": opened.service.conversation.title})
 
-    with opened.service.watched(send_event):
+    with opened.service.watch(send_event):
         stream.put("snapshot", opened.snapshot())
         await stream.run(request.exchange)
 

@@ -44,7 +44,7 @@ class OpenConversation:
         self._store = store
         self._draft = Draft(folder)
         service.keeper = self._draft
-        self._watching = service.watched(self._on_event)
+        self._watching = service.watch(self._on_event)
         self._watching.__enter__()
         self._saving = False
 
