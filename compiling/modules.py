@@ -82,7 +82,6 @@ _SHARED: Final = (
     "ir/traits.py",
     "passes/answers.py",
     "passes/legalise.py",
-    "passes/misplaced.py",
     "passes/names.py",
     "passes/pairing.py",
     "passes/private.py",

@@ -378,3 +378,17 @@ def test_what_make_run_needs_is_a_part_of_the_lock() -> None:
     wanted = [*project["build-system"]["requires"], *own["dependencies"], *own["optional-dependencies"]["gateway"]]
     assert {re.split(r"[<>=;\[ ]", one)[0] for one in wanted} <= {pin.partition("==")[0] for pin in pins}
     assert set(pins) <= set(PINNED.findall(whole)), "python scripts/refresh_lock.py --hashes"
+
+
+# ── what a folder holds ───────────────────────────────────────────────────────────────────────────────────────
+
+PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_every_folder_says_what_it_holds(folder: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    assert docstring
+    rows = [line.partition(":")[0] for line in docstring.splitlines() if line.startswith("- ")]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert [name for name in named if not ((folder / name).is_dir() or (folder / f"{name}.py").is_file())] == []

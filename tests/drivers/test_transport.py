@@ -18,10 +18,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dragoman.drivers.connect import connect
-from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
-from dragoman.drivers.transport import Timeouts, Tls
+from dragoman.drivers.transport import Timeouts, Tls, proxy_of_environment
 from dragoman.errors import (
     BillingRefused,
     ConnectionFailed,

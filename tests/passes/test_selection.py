@@ -13,9 +13,9 @@ from dragoman.errors import EncodeError
 from dragoman.losses import LossLog
 from dragoman.passes import legalise as module
 from dragoman.passes.legalise import legalise
-from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names, name_alias
 from dragoman.passes.pairing import pair_results
+from dragoman.passes.turns import check_places
 from dragoman.profile import Profile
 from tests.support.cases import each
 from tests.support.promises import promise

@@ -1,4 +1,14 @@
-"""Agents: a model, tools, and the loop between them, reported as events and testable without a network."""
+"""Agents: a model, tools, and the loop between them, reported as events and testable without a network.
+
+- `agent`, `setup`, `run_state`: the public class, its configuration, and the state of one run.
+- `loop`, `model_turns`, `steps`, `execution`: the loop, its requests to the model, the calls of a turn, one call.
+- `conversation`, `history_repair`, `compaction`, `sessions`: the history, and how it is stored.
+- `tools`, `toolsets`, `sub_agents`, `mcp`: where tools come from; `validation` checks their arguments.
+- `permissions`, `pending`, `paused_runs`: calls that wait for a decision.
+- `output_cache`, `output_stores`, `output_tools`: long outputs of tools.
+- `events`, `front_ends`, `as_model`: a run as events, for user interfaces, and as the answer of a model.
+- `evaluation`, `testing`: for tests of agents.
+"""
 
 from dragoman.agent.agent import Agent, AgentOptions, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock

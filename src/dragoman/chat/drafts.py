@@ -19,8 +19,7 @@ from msgspec import Struct, structs
 from dragoman.chat.answers import Tail
 from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, to_document
 from dragoman.chat.stores.earlier import DRAFT, read_document
-from dragoman.chat.stores.files import PRIVATE, write_json
-from dragoman.chat.stores.locks import take_lock
+from dragoman.chat.stores.files import PRIVATE, take_lock, write_json
 
 INTERRUPTED = "the program ended before the answer did"
 

@@ -107,7 +107,7 @@ class ChatService:
             self._readers.remove(reader)
 
     async def events(self) -> AsyncIterator[AnyChatEvent]:
-        """The same as an iterator. Events before its first step are not included."""
+        """Events as they happen, as an iterator. Those before its first step are not included."""
         queue: asyncio.Queue[AnyChatEvent] = asyncio.Queue()
         with self.watch(queue.put_nowait):
             while True:
@@ -192,7 +192,7 @@ class ChatService:
         memo: bool = False,
         instead: Mapping[str, Participant] | None = None,
     ) -> str:
-        """The same without waiting; returns the id of the turn. A memo is stored and sent to no model.
+        """Like `send`, without waiting for answers; returns the id of the turn. A memo is stored and sent to no model.
 
         Participants in `instead` replace those of the same name for this turn. Raises `DoesNotFit` if the message is
         too long for the only model, and `UnknownMention`.

@@ -1,4 +1,4 @@
-"""The command line: one thin module per command."""
+"""The command line: a thin module per command, which adds its options; the work is in `…_command` modules."""
 
 from dragoman.cli.main import main
 

@@ -15,7 +15,7 @@ from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, 
 from dragoman.batch.inference import Estimate, InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
-from dragoman.cli.names import ALL, AUTO, known_format, target_formats
+from dragoman.cli.format_names import ALL, AUTO, known_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, OK, REFUSED, CommandError, system_reason
 from dragoman.cli.targets import explain
 from dragoman.codecs.registry import formats

@@ -16,7 +16,7 @@ from dragoman.batch.jobs import cancel_job, fetch_job, job_status, retry_job, su
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
 from dragoman.cli.batch_command import ProgressLines
-from dragoman.cli.names import target_formats
+from dragoman.cli.format_names import target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.targets import explain
 from dragoman.errors import DragomanError, NotConfigured

@@ -13,7 +13,7 @@ from dragoman import translate
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.record_converter import RecordConverter
 from dragoman.cli.documents import Document, Documents, open_documents
-from dragoman.cli.names import source_format, target_formats
+from dragoman.cli.format_names import source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.report import Crossing, Report, Style, count_losses, report_for

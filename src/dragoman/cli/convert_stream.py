@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 from importlib import import_module
 
 from dragoman.cli.convert_command import Options
+from dragoman.cli.format_names import ALL, source_format, target_formats
 from dragoman.cli.inputs import open_input
-from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.report import Crossing, Style, report_for

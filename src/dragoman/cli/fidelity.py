@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _formats_named(name: str | None) -> tuple[str, ...] | None:
-    from dragoman.cli.names import known_format
+    from dragoman.cli.format_names import known_format
     from dragoman.codecs.registry import formats
 
     return None if name is None else (known_format(name, formats()),)

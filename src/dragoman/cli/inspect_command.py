@@ -8,8 +8,8 @@ from typing import Literal
 from dragoman import translate
 from dragoman.cli.convert_command import Understood, understand
 from dragoman.cli.documents import Document, Documents, read_documents
+from dragoman.cli.format_names import source_format
 from dragoman.cli.inputs import open_input
-from dragoman.cli.names import source_format
 from dragoman.cli.problems import OK, CommandError
 from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError

@@ -58,7 +58,7 @@ class Settings(Struct, frozen=True):
         return word in self.config.routes or ("/" in word and len(word.split()) == 1)
 
     def target(self, name: str) -> Target:
-        """Raises `NotConfigured` and `ConfigError`."""
+        """The model that a name stands for. Raises `NotConfigured` and `ConfigError`."""
         model = self._follow_routes(name)
         provider, slash, rest = model.partition("/")
         if not slash or not rest:
@@ -95,7 +95,7 @@ class Settings(Struct, frozen=True):
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Raises `CommandError` for an invalid configuration."""
+    """The settings of a command. Raises `CommandError` for an invalid configuration."""
     file = find_config_file(getattr(arguments, "config", None))
     try:
         return Settings(file, load_config(file.path), environment_with_stored_keys())

@@ -1,4 +1,11 @@
-"""Drivers: one request, one answer, from any provider. The loop and the running of tools are the agent's."""
+"""Drivers: one request, one answer, from any provider. The loop and the running of tools are the agent's.
+
+- `base`: the interface; `remote` implements it for all providers, `scripted` for tests, `sync` without an event loop.
+- `connect`, `providers`, `credentials`, `key_store`: from a name to a driver.
+- `query`, `message_dicts`, `tool_dicts`: from what callers give to a request.
+- `typed_queries`, `typed_output`, `partial_output`, `python_types`: answers as values of a Python type.
+- `transport`, `http`, `retries`, `deadlines`: HTTP; `replay` replaces it in tests.
+"""
 
 from dragoman.drivers.base import (
     CallMetadata,

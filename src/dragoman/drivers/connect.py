@@ -27,12 +27,11 @@ from dragoman.drivers.credentials import (
     import_extra,
 )
 from dragoman.drivers.providers import Auth, Provider, Variable, find_provider, vertex_host
-from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import Channel, RemoteDriver
 from dragoman.drivers.retries import RetryHook, RetryPolicy
 from dragoman.drivers.secret import Secret
 from dragoman.drivers.sync import SyncDriver
-from dragoman.drivers.transport import SizeLimits, Timeouts, Tls, Transport
+from dragoman.drivers.transport import SizeLimits, Timeouts, Tls, Transport, proxy_of_environment
 from dragoman.errors import NotConfigured
 
 Environment: TypeAlias = Mapping[str, str]
@@ -103,7 +102,7 @@ def open_channel(provider: Provider, given: Options) -> Channel:
 
 
 def connect_sync(model: str, **options: Unpack[Options]) -> SyncDriver:
-    """The same for programs without an event loop."""
+    """`connect` for programs without an event loop: a blocking driver."""
     return SyncDriver(connect(model, **options))
 
 

@@ -72,7 +72,7 @@ class EmbeddingSettings(TypedDict, total=False):
 async def embed(
     channel: Channel, model: str, inputs: str | Sequence[str], settings: EmbeddingSettings
 ) -> EmbeddingResult:
-    """Raises `ProviderError`, and `NotConfigured` for a provider that does not embed."""
+    """Vectors of texts, in order. Raises `ProviderError`, and `NotConfigured` for a provider without embeddings."""
     provider = channel.provider
     if not provider.embeddings:
         raise NotConfigured(f"{provider.title} has no API for embeddings", missing="embeddings")

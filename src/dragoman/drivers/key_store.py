@@ -145,7 +145,7 @@ def _provider_with_key(name: str) -> Provider:
 
 
 def _system_keyring(environment: Mapping[str, str]) -> Keyring | None:
-    """None if the package `keyring` is not installed, or finds no working keyring."""
+    """The system's keyring; None if the package `keyring` is not installed, or finds no working one."""
     if environment.get("DRAGOMAN_KEYRING") == "off":
         return None
     try:

@@ -64,7 +64,7 @@ class PartialReader:
         return UNSET if self._length < self._next else self._read()
 
     def finish(self) -> Any | UnsetType:
-        """The same at the end of the text, even if only a few characters followed the last value."""
+        """The value at the end of the text; UNSET if it has not changed."""
         return self._read()
 
     def _read(self) -> Any | UnsetType:

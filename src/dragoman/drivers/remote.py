@@ -300,7 +300,7 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
 
 
 async def send_once(channel: Channel, call: Call) -> HttpResponse:
-    """The same without retries."""
+    """Sends the request once; returns the response when it begins."""
     timeouts = call.timeouts
     if timeouts.total is not None:
         left = call.started + timeouts.total - time.monotonic()

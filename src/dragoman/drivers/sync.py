@@ -253,7 +253,7 @@ class SyncDriver:
         return SyncStream(_background.run(start()))
 
     def embed(self, inputs: str | Sequence[str], **settings: Unpack[EmbeddingSettings]) -> EmbeddingResult:
-        """Raises `AttributeError` for a driver without embeddings, such as a scripted one."""
+        """Vectors of texts, in order. Raises `AttributeError` for a driver without embeddings."""
         work: Coroutine[Any, Any, EmbeddingResult] = self.driver.embed(inputs, **settings)  # type: ignore[attr-defined]
         return _background.run(work)
 

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
@@ -134,6 +135,15 @@ def transport_error(kind: FailureKind, message: str, *, raw_type: str | None = N
 def connection_error(message: str) -> ProviderError:
     """Nothing was sent: a retry cannot process the request twice."""
     return transport_error("server", message, raw_type=CONNECTION)
+
+
+def proxy_of_environment(url: str) -> str | None:
+    """The proxy for this address by HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, if there is one."""
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def origin_of(url: str) -> str:

@@ -74,7 +74,7 @@ def decode_request(body: bytes, model: str) -> EmbeddingRequest:
 
 
 def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encoding:
-    """Raises `EncodeError` for a model whose body is not known."""
+    """The body for the model's vendor. Raises `EncodeError` for a model that is neither Titan nor Cohere's."""
     path = f"/model/{quote(request.model, safe='')}/invoke"
     if "cohere." in request.model:
         body, losses = cohere.fields_of(request, paths, NAME)

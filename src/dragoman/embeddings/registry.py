@@ -23,11 +23,11 @@ class Dialect(Protocol):
     suits: Callable[[bytes, str], bool]
     """Whether a body of this API can be sent to the model as it is. Raises `DecodeError`."""
     decode_request: Callable[[bytes, str], EmbeddingRequest]
-    """Raises `DecodeError`. The second is the model, where the path names it."""
+    """(body, model if the path names it) -> the request. Raises `DecodeError`."""
     encode_request: Callable[[EmbeddingRequest, Mapping[str, str]], Encoding]
-    """Raises `EncodeError`. The second are the `PATHS` of the client's dialect, for losses."""
+    """(request, `PATHS` of the client's dialect, for losses) -> the body. Raises `EncodeError`."""
     decode_response: Callable[[bytes, Mapping[str, str]], EmbeddingResponse]
-    """Raises `DecodeError`. The second are the headers, in lower case."""
+    """(body, headers with lower-case names) -> the answer. Raises `DecodeError`."""
     encode_response: Callable[[EmbeddingResponse, EmbeddingRequest], bytes]
 
 
@@ -37,7 +37,7 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def dialect(name: str) -> Dialect:
-    """Raises `UnknownFormat`."""
+    """The dialect of this name. Raises `UnknownFormat`."""
     found = DIALECTS.get(name)
     if found is None:
         raise UnknownFormat(name, tuple(DIALECTS))

@@ -88,7 +88,7 @@ def texts_of(request: EmbeddingRequest, target: str) -> list[str]:
 
 
 def read_wire(body: bytes, kind: type[T], source: str) -> T:
-    """Raises `DecodeError`, with the path of what is wrong."""
+    """Decodes a body of an API. Raises `DecodeError` with the path of the first error."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -107,7 +107,7 @@ def extras_of(body: bytes, kind: type[Struct], source: str) -> dict[str, Any]:
 
 
 def write_wire(value: object, target: str) -> bytes:
-    """Raises `EncodeError` for invalid Unicode, such as a lone surrogate."""
+    """Encodes a body of an API. Raises `EncodeError` for invalid Unicode, such as a lone surrogate."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:

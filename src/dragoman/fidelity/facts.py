@@ -193,7 +193,7 @@ def story(exchange: HasMessages) -> object:
 
 
 def story_with_results(request: Request) -> object:
-    """The same with the results among it: what a model did before it read a result differs from what it did after."""
+    """`story` with the results in it: what a model did before it read a result differs from what it did after."""
     return _story(
         part
         for message in request.messages

@@ -48,7 +48,7 @@ class Interpreter(Protocol):
     def offers(self, kind: Kind, source: str, target: str) -> bool: ...
 
     def translate(self, content: bytes, crossing: Crossing) -> Translation:
-        """Raises `Refused` if it refuses."""
+        """Translates a body or stream. Raises `Refused` if the library refuses it."""
         ...
 
 

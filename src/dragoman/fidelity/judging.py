@@ -45,7 +45,7 @@ class Original(Struct, frozen=True):
 
 
 def write_original(case: Case, source: str) -> Original | None:
-    """None if the format does not have the feature."""
+    """The example as this format writes it; None if the format does not have the feature."""
     example = case.example_for(codec(source).profile.family)
     slot = case.slots.of(source)
     if example is None or slot is None:

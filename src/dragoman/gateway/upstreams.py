@@ -11,9 +11,9 @@ from msgspec import Struct, structs
 import dragoman
 from dragoman.drivers.connect import Options, open_channel
 from dragoman.drivers.providers import Provider
-from dragoman.drivers.proxies import proxy_of_environment
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
+from dragoman.drivers.transport import proxy_of_environment
 from dragoman.errors import ConnectionFailed, NoAnswer, ProviderError
 from dragoman.gateway.upstream_http import UpstreamHttp
 from dragoman.ir import Failure, FailureKind
@@ -168,7 +168,7 @@ class Upstream:
         self.place = place
         """The provider's name in the configuration."""
         self.name = name
-        """The same, with the number of the key if there are several."""
+        """`place`, with the number of the key if there are several."""
         self.channel = channel
         self.breakers = breakers
         self.in_flight = 0

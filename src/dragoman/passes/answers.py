@@ -118,7 +118,7 @@ def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Complet
 
 
 class HiddenReasoning:
-    """The same for streams: holds reasoning back until its end shows whether it is signed."""
+    """Removes unsigned reasoning from streams: holds reasoning back until its end shows whether it is signed."""
 
     def __init__(self, log: LossLog) -> None:
         self._log = log
@@ -223,7 +223,7 @@ def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
 
 
 class RestoredEvents:
-    """The same for a stream.
+    """Restores the client's tools in a stream.
 
     Names are restored at the start of a call. Calls of custom tools are held back until they are complete, because only
     then are their arguments known to be one text; so are calls that become items of their own.

@@ -41,13 +41,13 @@ from dragoman.ir.traits import (
     traits_of,
 )
 from dragoman.losses import LossLog
-from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names
 from dragoman.passes.pairing import answer_last_calls, pair_results
 from dragoman.passes.private import report_private_content, report_private_settings, report_speakers
 from dragoman.passes.provider_tools import cross_provider_tools
 from dragoman.passes.survey import survey
 from dragoman.passes.turns import (
+    check_places,
     declare_called_tools,
     distinct_tools,
     drop_blank_text,

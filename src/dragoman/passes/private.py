@@ -102,7 +102,7 @@ def report_private_settings(request: Request, profile: Profile, log: LossLog) ->
 
 
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
-    """The same for messages and their parts."""
+    """Reports wire keys of messages and their parts that only their own family understands."""
     _report_messages(request.messages, profile, log, _QUOTED)
     return request
 
@@ -117,7 +117,7 @@ def report_speakers(request: Request, profile: Profile, log: LossLog) -> Request
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
-    """The same for an answer. Keys about how it was made are only noted."""
+    """Reports wire keys of an answer that only its family understands. Those about how it was made are notes."""
     finish, usage = completion.finish, completion.usage
     if completion.metadata:
         _report_node(completion, completion.metadata, "", profile, log, BOOKKEEPING)
@@ -191,7 +191,7 @@ _MARKED = frozenset({Text, Image, Document, Audio, SearchResult, ToolCall})
 
 
 class PrivateEvents:
-    """The same for streams: reports each part as it arrives, and the answer when it ends.
+    """`report_private_answer` for streams: reports each part as it arrives, and the answer when it ends.
 
     Marks of a prompt cache belong to requests: a part that has one loses it here.
     """

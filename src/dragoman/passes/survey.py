@@ -18,7 +18,7 @@ from dragoman.ir.traits import (
 
 
 def survey(request: Request) -> Traits:
-    """The same traits that decoders note while they read."""
+    """The traits of a request, as decoders note them while they read."""
     notes = TraitNotes()
     for message in request.messages:
         _note_message(message, notes)

@@ -1,4 +1,4 @@
-"""Turns of a conversation: position of system text, and which turns may be blank, first or last."""
+"""Turns of a conversation: which parts they may have, where system text is, and which may be blank, first or last."""
 
 from __future__ import annotations
 
@@ -8,13 +8,31 @@ from operator import attrgetter
 from msgspec import structs
 
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolChoice, ToolDefinition
+from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 from dragoman.passes.pairing import joined_turn
 from dragoman.profile import Profile
 
 CONTINUE = "Continue."
+
+
+def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Refuses calls outside assistant messages, and results outside tool messages."""
+    del log
+    if not request.messages:
+        raise EncodeError(path="$.messages", reason="a request needs at least one message", target=profile.name)
+    for index, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolResult) != (message.role == "tool"):
+                raise _placement_error(index, place, "tool messages hold tool results and nothing else", profile)
+            if isinstance(part, ToolCall) and message.role != "assistant":
+                raise _placement_error(index, place, f"a message of role {message.role} makes no calls", profile)
+    return request
+
+
+def _placement_error(message_index: int, part_index: int, reason: str, profile: Profile) -> EncodeError:
+    return EncodeError(path=f"$.messages[{message_index}].parts[{part_index}]", reason=reason, target=profile.name)
 
 
 def hoist_system(request: Request, profile: Profile, log: LossLog) -> Request:

@@ -1,4 +1,10 @@
-"""Strict offline simulators of the providers. Their rules are written independently of the codecs they judge."""
+"""Strict offline simulators of the providers. Their rules are written independently of the codecs they judge.
+
+- `rules`: what each API accepts, as pure functions.
+- `apis`: the endpoints, readers and writers of each API.
+- `model`: the simulated model; `prompt_reading` and `schema_examples` help it, `script` and `faults` replace it.
+- `service`, `server`: all APIs as one service, and its HTTP server; `pytest_plugin` runs it in tests.
+"""
 
 from __future__ import annotations
 

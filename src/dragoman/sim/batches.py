@@ -42,7 +42,7 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def read_batch_script(value: object) -> BatchScript:
-    """Raises msgspec.ValidationError."""
+    """Validates a script. Raises msgspec.ValidationError."""
     return value if isinstance(value, BatchScript) else msgspec.convert(value, BatchScript)
 
 

@@ -45,6 +45,6 @@ NO_FAULT = Fault()
 
 
 def parse_fault(header: str) -> Fault:
-    """Raises msgspec.ValidationError with a message for the user."""
+    """Parses the header. Raises msgspec.ValidationError with a message for the user."""
     pairs = (pair.partition("=") for pair in header.split(";") if pair.strip())
     return msgspec.convert({name.strip(): value.strip() for name, _, value in pairs}, Fault, strict=False)

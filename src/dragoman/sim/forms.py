@@ -16,7 +16,7 @@ class Field:
 
 
 def read_form(body: bytes, content_type: str) -> list[Field]:
-    """Raises ValueError."""
+    """The fields of a form. Raises ValueError."""
     head = f"content-type: {content_type}\r\n\r\n".encode("latin-1", "replace")
     message = BytesParser(policy=policy.HTTP).parsebytes(head + body)
     if message.get_content_type() != "multipart/form-data" or not message.is_multipart():

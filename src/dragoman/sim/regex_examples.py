@@ -13,7 +13,7 @@ _FILLERS = "a0 A-_.x1"
 
 
 def matching_text(pattern: str) -> str | None:
-    """None if the pattern is invalid or beyond the subset (look-around, back references)."""
+    """A text that matches; None if the pattern is invalid or beyond the subset (look-around, back references)."""
     try:
         text = _Writer(pattern).alternatives()
         return text if re.search(pattern, text) else None

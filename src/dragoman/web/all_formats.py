@@ -97,7 +97,7 @@ class Conversions(Struct, frozen=True, kw_only=True):
 
 
 def convert_to_all(given: PlaygroundInput) -> Conversions:
-    """Raises `UnreadableInput`."""
+    """The input in every format. Raises `UnreadableInput`."""
     content = given.text.encode("utf-8", "surrogatepass")
     if len(content) > LONGEST:
         words = f"expected at most {LONGEST} bytes, got {len(content)}"

@@ -99,7 +99,7 @@ class _Attempts:
         self._last = 0.0
 
     async def check(self, recognise: Callable[[], Awaitable[PageUser | None]]) -> PageUser | None:
-        """Raises `TooManyAttempts`."""
+        """Checks one attempt, in turn. Raises `TooManyAttempts`."""
         if self._waiting >= _MOST_WAITING:
             raise TooManyAttempts(round(_LONGEST_DELAY))
         self._waiting += 1

@@ -55,7 +55,7 @@ class TrialResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def try_out(trial: TrialRequest, gateway_models: GatewayModels, *, is_simulated: bool) -> TrialResult:
-    """Raises `UnreadableInput` if the body is not a request."""
+    """Sends the request to the model. Raises `UnreadableInput` if the body is not a request."""
     content = trial.text.encode("utf-8", "surrogatepass")
     if len(content) > LONGEST:
         raise UnreadableInput(Problem(type="LimitExceeded", message=f"expected at most {LONGEST} bytes"), status=413)

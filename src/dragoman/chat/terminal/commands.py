@@ -189,7 +189,7 @@ def _save(session: Session, name: str) -> None:
 
 
 def _save_or_ask(session: Session, named: Conversation) -> Conversation | None:
-    """None if the user declined. What another process saved in the meantime is never overwritten unasked."""
+    """Saves, and asks before it overwrites what another process saved. None if the user declined."""
     try:
         return session.store.save(named)
     except AlreadyThere as error:

@@ -1,0 +1,1 @@
+"""Anthropic Messages, also as Bedrock and Vertex AI serve them."""

@@ -1,0 +1,1 @@
+"""Cohere's Chat API, version 2."""

@@ -1,0 +1,1 @@
+"""Gemini's generateContent, of the developer API and of Vertex AI."""
