@@ -7,7 +7,18 @@ type Choice<Answer> = readonly [label: string, kind: string, give: () => Answer]
 
 const CANCEL: Choice<null> = ["Cancel", "", () => null];
 
-function opened<Answer>(
+/** Opens the dialog, and calls `done` when the user has closed it. */
+function showModal(dialog: HTMLDialogElement, done: () => void): void {
+  const closed = (): void => {
+    if (dialog.open) return; // a late close event of the previous window
+    dialog.removeEventListener("close", closed);
+    done();
+  };
+  dialog.addEventListener("close", closed);
+  dialog.showModal();
+}
+
+function choose<Answer>(
   title: string,
   body: readonly Node[],
   choices: readonly Choice<Answer>[],
@@ -16,22 +27,15 @@ function opened<Answer>(
   return new Promise((done) => {
     let answer: Answer | null = null;
     const row = choices.map(([label, kind, give]) => {
-      const choose = (): void => {
+      const onclick = (): void => {
         answer = give();
         dialog.close();
       };
-      return element("button", { type: "button", class: kind, onclick: choose }, label);
+      return element("button", { type: "button", class: kind, onclick }, label);
     });
     const heading = element("h2", { id: "dialog-title" }, title);
     dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
-    // Ignore a late close event of the previous window.
-    const closed = (): void => {
-      if (dialog.open) return;
-      dialog.removeEventListener("close", closed);
-      done(answer);
-    };
-    dialog.addEventListener("close", closed);
-    dialog.showModal();
+    showModal(dialog, () => done(answer));
     (dialog.querySelector<HTMLElement>("textarea, input, select") ?? row[0])?.focus();
   });
 }
@@ -44,7 +48,7 @@ export function form<Answer>(title: string, body: readonly Node[], word: string,
     const problem = element("p", { class: "problem", role: "alert", hidden: true });
     const send = element("button", { class: "primary" }, word);
     const cancel = element("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
-    const attempted = async (event: Event): Promise<void> => {
+    const onsubmit = async (event: Event): Promise<void> => {
       event.preventDefault();
       send.disabled = true;
       try {
@@ -57,15 +61,9 @@ export function form<Answer>(title: string, body: readonly Node[], word: string,
         send.disabled = false;
       }
     };
-    const inner = element("form", { onsubmit: attempted }, ...body, problem, element("div", { class: "row end" }, cancel, send));
+    const inner = element("form", { onsubmit }, ...body, problem, element("div", { class: "row end" }, cancel, send));
     dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
-    const closed = (): void => {
-      if (dialog.open) return;
-      dialog.removeEventListener("close", closed);
-      done(answer);
-    };
-    dialog.addEventListener("close", closed);
-    dialog.showModal();
+    showModal(dialog, () => done(answer));
     dialog.querySelector<HTMLElement>("input")?.focus();
   });
 }
@@ -73,17 +71,17 @@ export function form<Answer>(title: string, body: readonly Node[], word: string,
 export const isOpen = (): boolean => byId<HTMLDialogElement>("dialog").open;
 
 export async function show(title: string, ...body: Node[]): Promise<void> {
-  await opened(title, body, [["Close", "primary", () => null]]);
+  await choose(title, body, [["Close", "primary", () => null]]);
 }
 
 export async function confirmed(title: string, text: string, word: string): Promise<boolean> {
   const choices: Choice<boolean>[] = [["Cancel", "", () => false], [word, "danger", () => true]];
-  return (await opened(title, [element("p", {}, text)], choices)) === true;
+  return (await choose(title, [element("p", {}, text)], choices)) === true;
 }
 
 export function ask(title: string, label: string, value: string): Promise<string | null> {
   const input = element("input", { value, "aria-label": label });
-  return opened<string | null>(title, [input], [CANCEL, ["OK", "primary", () => input.value.trim()]]);
+  return choose<string | null>(title, [input], [CANCEL, ["OK", "primary", () => input.value.trim()]]);
 }
 
 const unsent = new Map<string, string>();
@@ -94,7 +92,7 @@ export async function askText(title: string, about: string, value: string): Prom
   const key = `${title}\n${value}`;
   area.value = unsent.get(key) ?? value;
   const body = [element("p", {}, about), area];
-  const text = await opened<string | null>(title, body, [CANCEL, ["OK", "primary", () => area.value]]);
+  const text = await choose<string | null>(title, body, [CANCEL, ["OK", "primary", () => area.value]]);
   if (text === null && area.value !== value) {
     unsent.set(key, area.value);
     notice("Your text is kept and will be here when you open this again.");

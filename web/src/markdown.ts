@@ -1,6 +1,6 @@
 // Markdown as elements. Text only ever becomes text nodes, so nothing a model says can be markup or script.
 
-import { copy } from "./copying.ts";
+import { copy } from "./clipboard.ts";
 import { button, element } from "./dom.ts";
 
 type Piece = Node | string;

@@ -4,7 +4,7 @@ import { curl } from "../src/live/curl.ts";
 import { Feed, fits, sorted } from "../src/live/feed.ts";
 import { measures, percentile } from "../src/live/measures.ts";
 import type { Opened, Summary } from "../src/live/types.ts";
-import { money, percent } from "../src/live/words.ts";
+import { money, percent } from "../src/live/display.ts";
 import { course, days, table as usageTable } from "../src/usage/sums.ts";
 import type { UsageRow } from "../src/usage/types.ts";
 

@@ -1,7 +1,7 @@
 // The message editor: text, files, recipients, and how full each model's window is.
 
 import { button, element } from "../dom.ts";
-import { formatName } from "../live/words.ts";
+import { formatName } from "../live/display.ts";
 import { Completion } from "./completion.ts";
 import { Files } from "./files.ts";
 import { addressed, stranger, toggled } from "./mentions.ts";

@@ -2,7 +2,7 @@
 
 import "./chat.css";
 import { call } from "../api.ts";
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { ask, askText, confirmed, isOpen } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
 import { attempt, notice } from "../notices.ts";

@@ -1,7 +1,7 @@
 // The conversation, turn by turn, with a column for each answer.
 
 import { button, element } from "../dom.ts";
-import { formatName } from "../live/words.ts";
+import { formatName } from "../live/display.ts";
 import { lossCount } from "../losses.ts";
 import { markdown } from "../markdown.ts";
 import { attempt } from "../notices.ts";

@@ -5,7 +5,7 @@ import { show } from "../dialogs.ts";
 import { element } from "../dom.ts";
 import { attempt } from "../notices.ts";
 import { view } from "../json/view.ts";
-import { formatName } from "../live/words.ts";
+import { formatName } from "../live/display.ts";
 import { lossList } from "../losses.ts";
 import type { State, Translation } from "./types.ts";
 
@@ -90,7 +90,7 @@ function modelRow(name: string, model: string, window: number, change: Change): 
 }
 
 function addRow(change: Change): HTMLElement {
-  const name = element("input", { placeholder: "another name", "aria-label": "Name of another model" });
+  const name = element("input", { placeholder: "name", "aria-label": "Name of another model" });
   const model = element("input", { placeholder: "provider/model", list: "offered", "aria-label": "Another model" });
   const add = (): void => {
     if (!name.value || !model.value) return;
@@ -98,14 +98,14 @@ function addRow(change: Change): HTMLElement {
   };
   name.addEventListener("change", add);
   model.addEventListener("change", add);
-  return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "one more"));
+  return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "add a model"));
 }
 
 function options(state: State, change: Change): HTMLElement[] {
   const share = element("input", { type: "checkbox", checked: state.share });
   share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
   const names = ["", "all", ...state.models.map((one) => one.name)];
-  const label = (name: string): string => (name ? `@${name}` : "no model: it is a memo");
+  const label = (name: string): string => (name ? `@${name}` : "no model: stored as a memo");
   const [chosen = ""] = state.default;
   const row = (name: string): HTMLElement => element("option", { value: name, selected: name === chosen }, label(name));
   const pick = element("select", {}, ...names.map(row));

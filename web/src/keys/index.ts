@@ -3,10 +3,10 @@
 import "../usage/usage.css";
 import "./keys.css";
 import { call } from "../api.ts";
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { confirmed, form, show } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
-import { amount, money, percent } from "../live/words.ts";
+import { amount, money, percent } from "../live/display.ts";
 import { attempt } from "../notices.ts";
 import type { Place } from "../router.ts";
 

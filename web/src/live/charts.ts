@@ -5,7 +5,7 @@ import { element } from "../dom.ts";
 import { counted } from "../json/view.ts";
 import { type Bucket, type Measures, measures } from "./measures.ts";
 import type { Summary } from "./types.ts";
-import { clock, duration, money, percent } from "./words.ts";
+import { clock, duration, money, percent } from "./display.ts";
 
 const EVERY = 1000; // milliseconds
 

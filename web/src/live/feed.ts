@@ -1,7 +1,7 @@
 // The known requests, newest first: limited, filtered, and paused on demand.
 
 import type { Summary } from "./types.ts";
-import { formatName } from "./words.ts";
+import { formatName } from "./display.ts";
 
 const MOST = 1000;
 

@@ -8,7 +8,7 @@ import { button, element, isTyping } from "../dom.ts";
 import { counted } from "../json/view.ts";
 import { type Place, type Route, address } from "../router.ts";
 import { Charts } from "./charts.ts";
-import { Connections, clients } from "./connected.ts";
+import { Connections, clients } from "./connections.ts";
 import { Feed } from "./feed.ts";
 import { Filters, Headings } from "./filters.ts";
 import { List } from "./list.ts";
@@ -26,8 +26,8 @@ class Live implements Place {
   readonly label = "Live";
   readonly keys: readonly [string, string][] = [
     ["j k", "Next, previous request"],
-    ["Enter", "Open it"],
-    ["Esc", "Close it"],
+    ["Enter", "Open the request"],
+    ["Esc", "Close the request"],
     ["1 2 3", "Request, answer, stream"],
     ["/", "Filter"],
     ["p", "Pause the list"],
@@ -114,7 +114,7 @@ class Live implements Place {
     this.#root?.classList.toggle("keyed", this.#feed.choices.keys.length > 0);
     this.#root?.classList.toggle("used", all > 0);
     const shown = rows.length === all ? "" : `${rows.length} of `;
-    const words = [`${shown}${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
+    const words = [`${shown}${counted(all, "request")}`, underWay ? `${underWay} in progress` : "", failed ? `${failed} failed` : ""];
     this.#counts.textContent = words.filter((word) => word).join(" · ");
     this.#pause.textContent = this.#feed.isPaused ? `Resume${waiting ? ` (${waiting} new)` : ""}` : "Pause";
     this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));

@@ -3,7 +3,7 @@
 import { element } from "../dom.ts";
 import { hasFailed } from "./feed.ts";
 import type { Summary } from "./types.ts";
-import { amount, clock, duration, formatChip, money } from "./words.ts";
+import { amount, clock, duration, formatChip, money } from "./display.ts";
 
 const ROW = 38; // pixels, as in live.css
 const TALL = 58; // where a row has two lines: on a phone

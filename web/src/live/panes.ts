@@ -1,11 +1,11 @@
 // The views of a request, side by side.
 
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { type Child, button, element } from "../dom.ts";
 import { type View, counted, view } from "../json/view.ts";
 import { lossCount, lossList } from "../losses.ts";
 import type { Loss, Meant, Shown } from "./types.ts";
-import { bytes, formatChip } from "./words.ts";
+import { bytes, formatChip } from "./display.ts";
 
 export interface Pane {
   readonly element: HTMLElement;
@@ -36,7 +36,7 @@ function pane(caption: Caption, text: string | null, notes: Child[] = []): Pane 
 }
 
 export function bodyPane(caption: Caption, shown: Shown | null | undefined): Pane {
-  const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
+  const words = shown?.is_cut ? `Truncated: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
   const cut = words === null ? null : element("p", { class: "note" }, words);
   return pane({ ...caption, about: caption.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
 }

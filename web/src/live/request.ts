@@ -1,8 +1,8 @@
 // One request in detail: request, answer and stream.
 
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { button, element } from "../dom.ts";
-import { open as openInPlayground } from "../playground/handing.ts";
+import { openInPlayground } from "../playground/handoff.ts";
 import { curl } from "./curl.ts";
 import { hasFailed } from "./feed.ts";
 import { badge, pair } from "./list.ts";
@@ -10,7 +10,7 @@ import { Panes, bodyPane, lossPane, meantPane } from "./panes.ts";
 import { Timeline } from "./timeline.ts";
 import { lossCount } from "../losses.ts";
 import type { Attempt, Loss, Opened, Summary } from "./types.ts";
-import { clock, duration, money } from "./words.ts";
+import { clock, duration, money } from "./display.ts";
 
 export type Tab = "request" | "answer" | "stream";
 const SAME = "Client and upstream use the same format: bytes pass unchanged";

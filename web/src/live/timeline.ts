@@ -3,7 +3,7 @@
 import { element } from "../dom.ts";
 import { counted, view } from "../json/view.ts";
 import type { Opened, Step } from "./types.ts";
-import { bytes, duration } from "./words.ts";
+import { bytes, duration } from "./display.ts";
 
 const WIDTH = 1000;
 const HALF = 60; // of the height
@@ -114,8 +114,8 @@ export class Timeline {
     const sum = (of: (step: Step) => number): string => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
     const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
     return element("p", { class: "legend" },
-      element("span", { class: "swatch came" }), ` came from the upstream: ${sum((step) => step.received_size ?? 0)}`,
-      element("span", { class: "swatch left" }), ` left for the client: ${sum((step) => step.sent_size ?? 0)}`,
+      element("span", { class: "swatch came" }), ` received from the upstream: ${sum((step) => step.received_size ?? 0)}`,
+      element("span", { class: "swatch left" }), ` sent to the client: ${sum((step) => step.sent_size ?? 0)}`,
       element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`),
     );
   }
@@ -127,6 +127,6 @@ export class Timeline {
 }
 
 function side(title: string, text: string): HTMLElement {
-  const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
+  const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, raw`).element;
   return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
 }

@@ -2,7 +2,7 @@
 
 import { element } from "../dom.ts";
 import { find, parsed } from "../json/parse.ts";
-import { formatName } from "../live/words.ts";
+import { formatName } from "../live/display.ts";
 import { EXAMPLES } from "./examples.ts";
 import type { Group, Kind } from "./types.ts";
 

@@ -2,18 +2,18 @@
 
 import "./playground.css";
 import { Problem, call } from "../api.ts";
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { isOpen } from "../dialogs.ts";
 import { button, element, isTyping } from "../dom.ts";
 import { view } from "../json/view.ts";
-import { formatName } from "../live/words.ts";
+import { formatName } from "../live/display.ts";
 import { lossCount, lossList } from "../losses.ts";
 import { attempt } from "../notices.ts";
 import type { Place } from "../router.ts";
 import { described } from "./description.ts";
 import { Editor, type Formats } from "./editor.ts";
 import { EXAMPLES } from "./examples.ts";
-import { taken } from "./handing.ts";
+import { takeBody } from "./handoff.ts";
 import { Trial, type Tried, answered } from "./trial.ts";
 import type { Crossed, Group, Refused, Understood } from "./types.ts";
 
@@ -30,7 +30,7 @@ class Playground implements Place {
     ["j k", "Next, previous format"],
     ["e", "Write in the editor"],
     ["Esc", "Leave the editor"],
-    ["Ctrl Enter", "Run it with the model"],
+    ["Ctrl Enter", "Send it to the model"],
   ];
   readonly #editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
   readonly #status = element("p", { class: "detected", role: "status" });
@@ -55,7 +55,7 @@ class Playground implements Place {
   #isShown = false;
 
   async mount(root: HTMLElement): Promise<void> {
-    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#status, this.#trial.element);
+    const left = element("section", { class: "left", "aria-label": "Input" }, this.#editor.element, this.#status, this.#trial.element);
     this.#samples.append(...samples((text) => this.#editor.give(text)));
     root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
     this.#empty();
@@ -66,7 +66,7 @@ class Playground implements Place {
 
   enter(): void {
     this.#isShown = true;
-    const handed = taken();
+    const handed = takeBody();
     if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
   }
 
@@ -135,7 +135,7 @@ class Playground implements Place {
     this.#status.className = "detected problem";
     this.#status.replaceChildren(
       path ? element("code", {}, path) : "", path ? " " : "", words, " ",
-      place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }),
+      place === null ? "" : button("Show where", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }),
     );
   }
 
@@ -232,8 +232,8 @@ function samples(take: (text: string) => void): HTMLElement[] {
   const cards = EXAMPLES.map((example) => element("button", { type: "button", class: "sample", onclick: () => take(example.text) },
     element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
   return [
-    element("h2", {}, "See any body in every format"),
-    element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
+    element("h2", {}, "Convert any body to every format"),
+    element("p", { class: "soft" }, "Paste a request, an answer, an error, a stream or a stored conversation to see it in every format, with what would be lost. Requests can also be sent to a model."),
     element("div", { class: "sample-grid" }, ...cards),
   ];
 }

@@ -3,7 +3,7 @@
 import { Problem, call } from "../api.ts";
 import { button, element } from "../dom.ts";
 import { view } from "../json/view.ts";
-import { duration, formatName, money } from "../live/words.ts";
+import { duration, formatName, money } from "../live/display.ts";
 import type { Loss } from "../live/types.ts";
 import { lossList } from "../losses.ts";
 import { address } from "../router.ts";

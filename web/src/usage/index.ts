@@ -4,7 +4,7 @@ import "./usage.css";
 import { call } from "../api.ts";
 import { Chart } from "../charts.ts";
 import { element } from "../dom.ts";
-import { amount, money, percent } from "../live/words.ts";
+import { amount, money, percent } from "../live/display.ts";
 import { attempt } from "../notices.ts";
 import type { Place } from "../router.ts";
 import { type Course, type Group, type Measure, course, days, nameOf, table, total } from "./sums.ts";

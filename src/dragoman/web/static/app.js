@@ -88,13 +88,13 @@ function attempt(work) {
 	};
 }
 //#endregion
-//#region src/copying.ts
+//#region src/clipboard.ts
 async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
 		notice(`${what} copied`);
 	} catch {
-		notice("the browser does not allow copying here", "problem");
+		notice("The browser does not allow copying here.", "problem");
 	}
 }
 //#endregion
@@ -104,30 +104,34 @@ var CANCEL = [
 	"",
 	() => null
 ];
-function opened(title, body, choices) {
+/** Opens the dialog, and calls `done` when the user has closed it. */
+function showModal(dialog, done) {
+	const closed = () => {
+		if (dialog.open) return;
+		dialog.removeEventListener("close", closed);
+		done();
+	};
+	dialog.addEventListener("close", closed);
+	dialog.showModal();
+}
+function choose(title, body, choices) {
 	const dialog = byId("dialog");
 	return new Promise((done) => {
 		let answer = null;
 		const row = choices.map(([label, kind, give]) => {
-			const choose = () => {
+			const onclick = () => {
 				answer = give();
 				dialog.close();
 			};
 			return element("button", {
 				type: "button",
 				class: kind,
-				onclick: choose
+				onclick
 			}, label);
 		});
 		const heading = element("h2", { id: "dialog-title" }, title);
 		dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
-		const closed = () => {
-			if (dialog.open) return;
-			dialog.removeEventListener("close", closed);
-			done(answer);
-		};
-		dialog.addEventListener("close", closed);
-		dialog.showModal();
+		showModal(dialog, () => done(answer));
 		(dialog.querySelector("textarea, input, select") ?? row[0])?.focus();
 	});
 }
@@ -146,7 +150,7 @@ function form(title, body, word, submit) {
 			type: "button",
 			onclick: () => dialog.close()
 		}, "Cancel");
-		const attempted = async (event) => {
+		const onsubmit = async (event) => {
 			event.preventDefault();
 			send.disabled = true;
 			try {
@@ -159,21 +163,15 @@ function form(title, body, word, submit) {
 				send.disabled = false;
 			}
 		};
-		const inner = element("form", { onsubmit: attempted }, ...body, problem, element("div", { class: "row end" }, cancel, send));
+		const inner = element("form", { onsubmit }, ...body, problem, element("div", { class: "row end" }, cancel, send));
 		dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
-		const closed = () => {
-			if (dialog.open) return;
-			dialog.removeEventListener("close", closed);
-			done(answer);
-		};
-		dialog.addEventListener("close", closed);
-		dialog.showModal();
+		showModal(dialog, () => done(answer));
 		dialog.querySelector("input")?.focus();
 	});
 }
 var isOpen = () => byId("dialog").open;
 async function show(title, ...body) {
-	await opened(title, body, [[
+	await choose(title, body, [[
 		"Close",
 		"primary",
 		() => null
@@ -189,14 +187,14 @@ async function confirmed(title, text, word) {
 		"danger",
 		() => true
 	]];
-	return await opened(title, [element("p", {}, text)], choices) === true;
+	return await choose(title, [element("p", {}, text)], choices) === true;
 }
 function ask(title, label, value) {
 	const input = element("input", {
 		value,
 		"aria-label": label
 	});
-	return opened(title, [input], [CANCEL, [
+	return choose(title, [input], [CANCEL, [
 		"OK",
 		"primary",
 		() => input.value.trim()
@@ -211,7 +209,7 @@ async function askText(title, about, value) {
 	});
 	const key = `${title}\n${value}`;
 	area.value = unsent.get(key) ?? value;
-	const text = await opened(title, [element("p", {}, about), area], [CANCEL, [
+	const text = await choose(title, [element("p", {}, about), area], [CANCEL, [
 		"OK",
 		"primary",
 		() => area.value
@@ -223,7 +221,7 @@ async function askText(title, about, value) {
 	return text;
 }
 //#endregion
-//#region src/live/words.ts
+//#region src/live/display.ts
 var FORMATS = {
 	"openai-chat": "OpenAI Chat",
 	"openai-responses": "OpenAI Responses",
@@ -2037,7 +2035,7 @@ function modelRow(name, model, window, change) {
 }
 function addRow(change) {
 	const name = element("input", {
-		placeholder: "another name",
+		placeholder: "name",
 		"aria-label": "Name of another model"
 	});
 	const model = element("input", {
@@ -2051,7 +2049,7 @@ function addRow(change) {
 	};
 	name.addEventListener("change", add);
 	model.addEventListener("change", add);
-	return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "one more"));
+	return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "add a model"));
 }
 function options(state, change) {
 	const share = element("input", {
@@ -2064,7 +2062,7 @@ function options(state, change) {
 		"all",
 		...state.models.map((one) => one.name)
 	];
-	const label = (name) => name ? `@${name}` : "no model: it is a memo";
+	const label = (name) => name ? `@${name}` : "no model: stored as a memo";
 	const [chosen = ""] = state.default;
 	const row = (name) => element("option", {
 		value: name,
@@ -2992,7 +2990,7 @@ function cache(found) {
 	};
 }
 //#endregion
-//#region src/live/connected.ts
+//#region src/live/connections.ts
 var EVERY$2 = 5e3;
 var SOON = 400;
 var Connections = class {
@@ -3070,8 +3068,8 @@ function state(connection) {
 }
 var STATES = {
 	open: "paused after failures",
-	"half-open": "being retried",
-	closed: "well",
+	"half-open": "being tried again",
+	closed: "available",
 	unused: "not used yet"
 };
 function chip(connection) {
@@ -3500,14 +3498,14 @@ function badge(summary) {
 	}, String(summary.status ?? ""));
 }
 //#endregion
-//#region src/playground/handing.ts
+//#region src/playground/handoff.ts
 var handed = null;
-function open(given) {
+function openInPlayground(given) {
 	handed = given;
 	location.hash = address("playground");
 }
-/** Returns the body once. */
-function taken() {
+/** Returns the body that was passed, once. */
+function takeBody() {
 	const given = handed;
 	handed = null;
 	return given;
@@ -3557,7 +3555,7 @@ function pane(caption, text, notes = []) {
 	};
 }
 function bodyPane(caption, shown) {
-	const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
+	const words = shown?.is_cut ? `Truncated: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} were kept.` : null;
 	const cut = words === null ? null : element("p", { class: "note" }, words);
 	return pane({
 		...caption,
@@ -3745,7 +3743,7 @@ var Timeline = class {
 	#legend(opened) {
 		const sum = (of) => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
 		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
-		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` came from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` left for the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`));
+		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` received from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` sent to the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`));
 	}
 	#scale() {
 		return element("div", {
@@ -3761,7 +3759,7 @@ var Timeline = class {
 	}
 };
 function side(title, text) {
-	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
+	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, raw`).element;
 	return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
 }
 //#endregion
@@ -3821,7 +3819,7 @@ var Detail = class {
 		const { received } = opened.answer;
 		const format = opened.attempts.at(-1)?.format;
 		if (this.#tab === "request" || received === void 0 || format === void 0) {
-			open({
+			openInPlayground({
 				text: opened.client.body?.text ?? "",
 				format: opened.summary.client,
 				kind: "request"
@@ -3829,7 +3827,7 @@ var Detail = class {
 			return;
 		}
 		const kind = opened.timeline.length > 0 ? "stream" : (opened.attempts.at(-1)?.status ?? 200) >= 400 ? "error" : "response";
-		open({
+		openInPlayground({
 			text: received.text,
 			format,
 			kind
@@ -4032,8 +4030,8 @@ var Live = class {
 	label = "Live";
 	keys = [
 		["j k", "Next, previous request"],
-		["Enter", "Open it"],
-		["Esc", "Close it"],
+		["Enter", "Open the request"],
+		["Esc", "Close the request"],
 		["1 2 3", "Request, answer, stream"],
 		["/", "Filter"],
 		["p", "Pause the list"],
@@ -4123,7 +4121,7 @@ var Live = class {
 		this.#root?.classList.toggle("used", all > 0);
 		const words = [
 			`${rows.length === all ? "" : `${rows.length} of `}${counted(all, "request")}`,
-			underWay ? `${underWay} under way` : "",
+			underWay ? `${underWay} in progress` : "",
 			failed ? `${failed} failed` : ""
 		];
 		this.#counts.textContent = words.filter((word) => word).join(" · ");
@@ -4704,7 +4702,7 @@ var Playground = class {
 		["j k", "Next, previous format"],
 		["e", "Write in the editor"],
 		["Esc", "Leave the editor"],
-		["Ctrl Enter", "Run it with the model"]
+		["Ctrl Enter", "Send it to the model"]
 	];
 	#editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
 	#status = element("p", {
@@ -4751,7 +4749,7 @@ var Playground = class {
 	async mount(root) {
 		const left = element("section", {
 			class: "left",
-			"aria-label": "What is given"
+			"aria-label": "Input"
 		}, this.#editor.element, this.#status, this.#trial.element);
 		this.#samples.append(...samples((text) => this.#editor.give(text)));
 		root.append(element("h1", { class: "sr" }, "Playground"), left, this.#right);
@@ -4762,7 +4760,7 @@ var Playground = class {
 	}
 	enter() {
 		this.#isShown = true;
-		const handed = taken();
+		const handed = takeBody();
 		if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
 	}
 	leave() {
@@ -4820,7 +4818,7 @@ var Playground = class {
 		const place = refused?.place ?? null;
 		const path = refused?.problem?.path;
 		this.#status.className = "detected problem";
-		this.#status.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
+		this.#status.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show where", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
 	}
 	/** The end of the token at a position; at least one character. */
 	#endOf(place) {
@@ -4921,8 +4919,8 @@ function samples(take) {
 		onclick: () => take(example.text)
 	}, element("b", {}, example.label), element("span", { class: "soft" }, example.about)));
 	return [
-		element("h2", {}, "See any body in every format"),
-		element("p", { class: "soft" }, "A request, an answer, an error, a stream or a stored conversation is shown in every format, with what would be lost. A request can be sent to any model."),
+		element("h2", {}, "Convert any body to every format"),
+		element("p", { class: "soft" }, "Paste a request, an answer, an error, a stream or a stored conversation to see it in every format, with what would be lost. Requests can also be sent to a model."),
 		element("div", { class: "sample-grid" }, ...cards)
 	];
 }

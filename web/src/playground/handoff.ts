@@ -10,13 +10,13 @@ export interface Handed {
 
 let handed: Handed | null = null;
 
-export function open(given: Handed): void {
+export function openInPlayground(given: Handed): void {
   handed = given;
   location.hash = address("playground");
 }
 
-/** Returns the body once. */
-export function taken(): Handed | null {
+/** Returns the body that was passed, once. */
+export function takeBody(): Handed | null {
   const given = handed;
   handed = null;
   return given;

@@ -1,11 +1,11 @@
 // What the gateway is connected to: one line, with details on click.
 
 import { call } from "../api.ts";
-import { copy } from "../copying.ts";
+import { copy } from "../clipboard.ts";
 import { show } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
 import type { Client, Connected, Connection, Route } from "./types.ts";
-import { formatChip, formatName } from "./words.ts";
+import { formatChip, formatName } from "./display.ts";
 
 const EVERY = 5000; // milliseconds
 const SOON = 400;
@@ -82,7 +82,7 @@ function state(connection: Connection): string {
 }
 
 const STATES: Record<string, string> = {
-  open: "paused after failures", "half-open": "being retried", closed: "well", unused: "not used yet",
+  open: "paused after failures", "half-open": "being tried again", closed: "available", unused: "not used yet",
 };
 
 function chip(connection: Connection): HTMLElement {

@@ -7,6 +7,6 @@ export async function copy(text: string, what: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     notice(`${what} copied`);
   } catch {
-    notice("the browser does not allow copying here", "problem");
+    notice("The browser does not allow copying here.", "problem");
   }
 }
