@@ -176,6 +176,8 @@ def test_every_file_that_a_comment_or_docstring_names_exists() -> None:
 
 @promise("front:pages-are-true")
 def test_the_page_of_the_gateway_has_a_name_for_every_format() -> None:
-    table = re.search(r"FORMATS[^{]*\{(.*?)\}", (ROOT / "web/src/live/display.ts").read_text(encoding="utf-8"), re.DOTALL)
+    table = re.search(
+        r"FORMATS[^{]*\{(.*?)\}", (ROOT / "web/src/live/display.ts").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert table is not None
     assert set(re.findall(r'^ *"?([a-z-]+)"?: ', table[1], re.MULTILINE)) == set(dragoman.formats())

@@ -1,6 +1,5 @@
 """One value at a time: the same bytes as in a whole request, both ways, for every format."""
 
-import doctest
 import json
 import re
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from dragoman.codecs.arguments import UNPARSED_KEY
 from dragoman.codecs.registry import layout
 from dragoman.errors import DecodeError, DragomanError, EncodeError, LossRefused
 from dragoman.ir.values import encode_json
-from dragoman.single_values import decoding, encoding
 from tests import strategies
 from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
@@ -514,14 +512,6 @@ def test_a_result_without_the_name_of_its_tool_is_refused_where_the_name_is_sent
 
 
 # ── as documented ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@promise("value:documented")
-@pytest.mark.parametrize("module", [decoding, encoding])
-def test_the_examples_run(module: Any) -> None:
-    outcome = doctest.testmod(module)
-    assert outcome.attempted > 4
-    assert outcome.failed == 0
 
 
 @promise("value:documented")

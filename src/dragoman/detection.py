@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.codecs.datasets.catalogue import known_dataset
-from dragoman.codecs.datasets.unread import what_is_read_instead
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, SniffedJson, begins_with_frame
 from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.codecs.records.signs import known_record
@@ -53,16 +52,6 @@ def detect(body: Body) -> Detected | None:
         if found is not None:
             return found
     return None
-
-
-def detect_or_raise(body: Body) -> Detected:
-    """Like `detect`, but raises instead of returning None."""
-    found = detect(body)
-    if found is None:
-        instead = what_is_read_instead(_parse(body_bytes(body, "body")))
-        expected = instead or "a body of a known format"
-        raise DecodeError(path="$", expected=expected, got="keys of none of them", source="body")
-    return found
 
 
 def _parse(body: bytes) -> Any:

@@ -56,7 +56,7 @@ NAMES = ("gemini", "chatgpt", "claude")
     ],
 )
 def test_a_message_goes_to_whom_it_names_at_its_start(text: str, models: tuple[str, ...]) -> None:
-    assert resolve_mentions(text, NAMES).models == models
+    assert resolve_mentions(text, NAMES) == models
 
 
 @promise("chat:mention")

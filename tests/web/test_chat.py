@@ -383,4 +383,4 @@ def test_the_page_and_the_server_agree_on_mentions() -> None:
     """The same table is put to the page's own reader (web/tests/chat.test.ts)."""
     table = json.loads((Path(__file__).parents[2] / "web" / "tests" / "mentions.json").read_text(encoding="utf-8"))
     for text, expected in table["cases"]:
-        assert list(resolve_mentions(text, table["models"]).models) == expected, text
+        assert list(resolve_mentions(text, table["models"])) == expected, text

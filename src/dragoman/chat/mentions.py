@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
-from msgspec import Struct
-
 ALL = "all"
 # A name consists of ASCII letters, digits, `_`, `.` and `-`: `@allies` is not `@all`, and in
 # `@geminiこんにちは`, written without a space, the name is `gemini`.
@@ -25,23 +23,15 @@ class UnknownMention(ValueError):
         super().__init__(f"There is no model named @{name}: {hint} Nothing was sent.")
 
 
-class Addressed(Struct, frozen=True):
-    """The models that a message is sent to, in the order of the conversation; none means a memo."""
+def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns the models mentioned at the start of the text, in the order of the conversation; none means a memo.
 
-    models: tuple[str, ...]
+    Case does not matter; several mentions add up.
 
-    @property
-    def is_memo(self) -> bool:
-        return not self.models
-
-
-def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = ()) -> Addressed:
-    """Returns the models mentioned at the start of the text. Case does not matter; several mentions add up.
-
-    >>> resolve_mentions("@claude @gemini hello", ("gemini", "claude")).models
+    >>> resolve_mentions("@claude @gemini hello", ("gemini", "claude"))
     ('gemini', 'claude')
-    >>> resolve_mentions("@allies are text", ("gemini",)).is_memo
-    True
+    >>> resolve_mentions("@allies are text", ("gemini",))
+    ()
     """
     known = {name.casefold(): name for name in models}
     named: set[str] = set()
@@ -51,7 +41,7 @@ def resolve_mentions(text: str, models: Sequence[str], default: Sequence[str] = 
         named.update(models if word == ALL else (known[word],))
     if not named:
         named.update(name for one in default for name in (models if one == ALL else (one,)))
-    return Addressed(tuple(name for name in models if name in named))
+    return tuple(name for name in models if name in named)
 
 
 def unknown_mention(text: str, models: Sequence[str]) -> str | None:

@@ -182,7 +182,7 @@ class ChatService:
         names = tuple(self.participants)
         if (unknown := unknown_mention(text, names)) is not None:
             raise UnknownMention(unknown, names)
-        return resolve_mentions(text, names, self.options.default).models
+        return resolve_mentions(text, names, self.options.default)
 
     def start(
         self,

@@ -45,10 +45,6 @@ class HttpTransport:
         proxy = "" if self._proxy is None else f"proxy={hide_url(self._proxy)!r}"
         return f"HttpTransport({proxy})"
 
-    @property
-    def proxied(self) -> bool:
-        return self._proxy is not None
-
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> AiohttpResponse:
         loop = asyncio.get_running_loop()
         opened = self._open or self._open_session(loop)

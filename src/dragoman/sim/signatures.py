@@ -34,10 +34,6 @@ def _code(purpose: str, salt: bytes, content: str) -> bytes:
     return hmac.digest(_KEY, message, "sha256")[:_CODE]
 
 
-def signature_text(purpose: str, nonce: str, content: str) -> str:
-    return base64.b64encode(make_signature(purpose, nonce, content)).decode()
-
-
 def is_signature_text(sealed: str, purpose: str, content: str) -> bool:
     decoded = decode_base64(sealed)
     return decoded is not None and is_signature(decoded, purpose, content)

@@ -93,7 +93,7 @@ def file_stem(name: str) -> str:
     """A name as a file name that is valid on every system; a checksum is added if it had to be changed.
 
     >>> file_stem("notes"), file_stem("Notes!"), file_stem("notes?")
-    ('notes', 'notes_-7cd90ee5', 'notes_-e2bd4c0b')
+    ('notes', 'notes_-6565c38c', 'notes_-947e94ee')
     """
     safe = _UNSAFE.sub("_", name.lower())[:_LONGEST].strip(".")
     if safe == name and safe not in _RESERVED and _SUMMED.search(safe) is None:

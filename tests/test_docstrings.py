@@ -1,0 +1,21 @@
+"""The examples in docstrings are true: each is run, and prints what is written below it."""
+
+import doctest
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[1] / "src"
+MODULES = [
+    ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(SOURCES.rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_examples_of_a_module_run(module: str) -> None:
+    outcome = doctest.testmod(import_module(module))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
