@@ -12,8 +12,9 @@ from typing import Any, Final
 from compiling.generated import MODULE, generated_module
 from compiling.modules import compiled_modules
 
-REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19")
-"""Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock."""
+REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19", "httptools>=0.7")
+"""Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock; the other two are
+imported by compiled modules, whose types mypyc reads and whose tables the build runs."""
 
 _CACHES: Final = Path(__file__).with_name("inline_caches.h")
 _GROUP: Final = "dragoman_core"
@@ -98,6 +99,9 @@ def _parallel_build() -> type[Any]:
 
     class ParallelBuild(build_ext):  # type: ignore[misc]
         def build_extensions(self) -> None:
+            # A Python that was built with a path to its own library writes that path into every extension, which
+            # would make the wheel depend on where Python was. Extensions do not link to that library.
+            self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
             one_by_one = self.compiler.compile
 
             def compile_one(path: str, arguments: list[str], options: dict[str, Any]) -> list[str]:

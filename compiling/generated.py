@@ -31,7 +31,7 @@ def generated_module(source: Path) -> str:
     paths = [str(source), str(Path(__file__).resolve().parent.parent), *filter(None, sys.path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "compiling.generated", str(source)]
-    made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603
+    made = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
     return made.stdout
 
 

@@ -23,6 +23,12 @@ typedef struct {
 
 enum { MOST_MISSES = 64 };
 
+#if PY_VERSION_HEX < 0x030D0000
+#define HAS_VERSION(type) (PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && (type)->tp_version_tag != 0)
+#else /* the flag is no longer used */
+#define HAS_VERSION(type) ((type)->tp_version_tag != 0)
+#endif
+
 static __attribute__((noinline, unused)) PyObject *slot_missed(PyObject *object, PyObject *name, SlotCache *cache) {
     PyTypeObject *type = Py_TYPE(object);
     if (cache->name == NULL && PyUnicode_CheckExact(name)) {
@@ -35,8 +41,7 @@ static __attribute__((noinline, unused)) PyObject *slot_missed(PyObject *object,
         if (found != NULL && Py_TYPE(found) == &PyMemberDescr_Type) {
             PyMemberDef *member = ((PyMemberDescrObject *)found)->d_member;
             if (member->type == T_OBJECT_EX && !(member->flags & READ_RESTRICTED) &&
-                PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag != 0 &&
-                PyType_IsSubtype(type, PyDescr_TYPE(found))) {
+                HAS_VERSION(type) && PyType_IsSubtype(type, PyDescr_TYPE(found))) {
                 cache->version[cache->next] = type->tp_version_tag;
                 cache->offset[cache->next] = member->offset;
                 cache->next ^= 1;
@@ -70,7 +75,7 @@ static inline __attribute__((always_inline)) PyObject *slot_read(PyObject *objec
         slot_read((object), (name), &cache_of_this_site); \
     })
 
-#if PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX < 0x030E0000 /* 3.14 has no versions of dictionaries */
 
 typedef struct {
     uint64_t version; /* every change of any dictionary gives a new one */
@@ -79,20 +84,30 @@ typedef struct {
     unsigned int misses;
 } NameCache;
 
+/* The field is deprecated since 3.12, and kept until 3.13. */
+static inline __attribute__((always_inline)) uint64_t version_of(PyObject *names) {
+    _Pragma("GCC diagnostic push")
+    _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+    return ((PyDictObject *)names)->ma_version_tag;
+    _Pragma("GCC diagnostic pop")
+}
+
+/* Dictionaries of instances (ma_values) are left alone: 3.13 writes their values without giving them a new version. */
 static __attribute__((noinline, unused)) PyObject *name_missed(PyObject *names, PyObject *name, NameCache *cache) {
     PyObject *held = CPyDict_GetItem(names, name);
-    if (held != NULL && cache->misses < MOST_MISSES && PyDict_CheckExact(names) && PyUnicode_CheckExact(name)) {
+    if (held != NULL && cache->misses < MOST_MISSES && PyDict_CheckExact(names) && PyUnicode_CheckExact(name) &&
+        ((PyDictObject *)names)->ma_values == NULL) {
         cache->misses++;
         Py_INCREF(name);
         Py_XSETREF(cache->name, name);
-        cache->version = ((PyDictObject *)names)->ma_version_tag;
+        cache->version = version_of(names);
         cache->held = held;
     }
     return held;
 }
 
 static inline __attribute__((always_inline)) PyObject *name_read(PyObject *names, PyObject *name, NameCache *cache) {
-    if (__builtin_expect(((PyDictObject *)names)->ma_version_tag == cache->version && cache->name == name, 1)) {
+    if (__builtin_expect(version_of(names) == cache->version && cache->name == name, 1)) {
         Py_INCREF(cache->held);
         return cache->held;
     }

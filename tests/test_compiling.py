@@ -1,20 +1,25 @@
 """The compiled wheel: what may be compiled, and (DRAGOMAN_COMPILED=1, `make check-compiled`) that it is what runs."""
 
 import ast
+import ctypes
 import importlib
 import inspect
 import os
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
+
+import pytest
 
 from compiling.core import REQUIREMENTS
 from compiling.generated import generated_module
 from compiling.modules import compiled_modules
+from dragoman import translate
 from dragoman.codecs.openai_chat.request import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,3 +166,61 @@ def test_the_core_runs_as_it_was_asked_for() -> None:
     assert compiled == (set(MODULES) if wanted else set())
     functions = (SETTINGS.read, SETTINGS.write, SETTINGS.add_keys)
     assert [isinstance(function, FunctionType) for function in functions] == [not wanted] * 3
+
+
+def _change_by_a_function(module: ModuleType) -> None:
+    exec("def change():\n    global name\n    name = object()\nchange()", module.__dict__)  # noqa: S102 - our own text
+
+
+def _merge_in_place(module: ModuleType) -> None:
+    names = module.__dict__
+    names |= {"name": object()}
+
+
+_CHANGES: tuple[Callable[[ModuleType], object], ...] = (
+    lambda module: setattr(module, "name", object()),
+    lambda module: delattr(module, "name"),
+    lambda module: module.__dict__.__setitem__("name", object()),
+    lambda module: module.__dict__.pop("name"),
+    lambda module: module.__dict__.popitem(),
+    lambda module: module.__dict__.update(name=object()),
+    lambda module: module.__dict__.setdefault("other", object()),
+    lambda module: module.__dict__.clear(),
+    lambda module: module.__dict__.__init__(name=object()),  # type: ignore[misc]
+    _merge_in_place,
+    _change_by_a_function,
+)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="dictionaries have no versions, and names are looked up")
+def test_every_change_of_a_module_gives_its_dictionary_another_version() -> None:
+    """The condition under which compiled code reads a name from its cache (compiling/inline_caches.h)."""
+    seen = set()
+    for change in _CHANGES:
+        module = ModuleType("tried")
+        module.__dict__["name"] = object()
+        # PyDictObject: reference count, type, number of items, version.
+        version = ctypes.c_uint64.from_address(id(module.__dict__) + 3 * ctypes.sizeof(ctypes.c_void_p))
+        before = version.value
+        change(module)
+        assert version.value != before
+        seen |= {before, version.value}
+    assert len(seen) == 2 * len(_CHANGES), "no dictionary has the version of another one"
+
+
+def test_a_name_that_is_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    asked: list[str] = []
+
+    def codec(name: str) -> Any:
+        asked.append(name)
+        return real(name)
+
+    real = translate.codec  # type: ignore[attr-defined]
+    for _ in range(3):
+        first = translate.decode_request(body, "openai-chat")
+        with monkeypatch.context() as replaced:
+            replaced.setattr(translate, "codec", codec)
+            assert translate.decode_request(body, "openai-chat") == first
+        translate.decode_request(body, "openai-chat")
+    assert asked == ["openai-chat"] * 3

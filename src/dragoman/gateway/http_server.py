@@ -11,6 +11,7 @@ import socket
 import ssl
 from contextlib import suppress
 from email.utils import formatdate
+from importlib.util import find_spec
 from math import inf
 from typing import Protocol
 
@@ -51,11 +52,7 @@ class Connection(Protocol):
 
 def speaks_http2() -> bool:
     """Whether h2 is installed (extra `gateway`)."""
-    try:
-        import h2  # noqa: F401, PLC0415 - optional: the page alone does not need it
-    except ImportError:
-        return False
-    return True
+    return find_spec("h2") is not None  # optional: the page alone does not need it
 
 
 def server_context() -> ssl.SSLContext:
