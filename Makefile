@@ -23,14 +23,15 @@ DEVELOP := $(VENV)/.stamp-develop
 
 # The package with its core compiled, beside the editable install and never in it (docs/decisions/0028-compiled-wheels.md).
 COMPILED := $(CURDIR)/build/compiled
+COMPILED_WHEEL := $(CURDIR)/build/compiled-wheel
 # What has to hold for the compiled core too, without what measures time and memory: those measure the source.
-CHECKED_COMPILED := tests/test_compiling.py tests/codecs tests/passes tests/streams --ignore=tests/streams/test_memory.py \
+CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/codecs tests/passes tests/streams --ignore=tests/streams/test_memory.py \
     tests/test_single_values.py tests/test_recordings_identity.py tests/fuzz/test_fuzz.py tests/laws/test_law_05_streams.py \
     tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py $(addprefix tests/gateway/test_,$(addsuffix .py,admission capture failures http_conformance keys \
     operations pairs retries slow_readers upstream_http write_batching))
 
 .DELETE_ON_ERROR:
-.PHONY: help run demo check-run check-install test lint format unit fuzz bench bench-compiled compile check-compiled fidelity docs lock web check-web clean
+.PHONY: help run demo check-run check-install test lint format unit fuzz bench bench-compiled compile check-compiled wheels fidelity docs lock web check-web clean
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
@@ -47,6 +48,7 @@ help:
 	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
 	@echo "make check-install  install every extra from an index, alone, and let it work (ARGS='--python python3.14')"
+	@echo "make wheels  the files of a release, into dist/ (ARGS='--python python3.12' compiles one for this Python too)"
 	@echo "make lock    resolve requirements.lock again (ARGS='--add NAME' for one package, ARGS=--hashes for missing hashes)"
 	@echo "make clean   remove $(VENV), caches and build products"
 	@echo
@@ -105,9 +107,14 @@ check-compiled: $(COMPILED)/.stamp
 
 $(COMPILED)/.stamp: $(DEVELOP) pyproject.toml hatch_build.py $(wildcard compiling/*) $(shell find src/dragoman -name '*.py')
 	@echo "==> compiling the core"
-	@rm -rf $(COMPILED)
-	@DRAGOMAN_COMPILE=1 $(PIP) install --quiet --no-build-isolation --no-deps --target $(COMPILED) .
+	@rm -rf $(COMPILED) $(COMPILED_WHEEL)
+	@DRAGOMAN_COMPILE=1 $(PY) -m hatchling build -t wheel -d $(COMPILED_WHEEL)
+	@$(PIP) install --quiet --no-deps --target $(COMPILED) $(COMPILED_WHEEL)/*.whl
 	@touch $@
+
+# The files of a release (RELEASING.md).
+wheels: $(DEVELOP)
+	@$(PY) scripts/build_wheels.py $(ARGS)
 
 fidelity: $(DEVELOP)
 	@$(PY) scripts/fidelity_docs.py
