@@ -19,7 +19,8 @@ from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[1]
 _PROGRAM = (
-    "from dragoman.installation import *; print(install_command('sim')); print(install_package_command('p', '-U'))"
+    "from dragoman.installation import *; print(install_command('sim')); print(install_package_command('p', '-U'));"
+    "print(other_core_command())"
 )
 
 
@@ -34,6 +35,8 @@ class Situation(NamedTuple):
     """`direct_url.json`, which installers write unless the package came from an index."""
     extra: str
     package: str
+    compiled: str
+    """Builds the copy again with its core compiled; DRAGOMAN_COMPILE=1 comes before it."""
     receipt: tuple[str, str] = ("", "")
     """A file of pipx or of `uv tool` at the top of the environment."""
     folder: str = "ELSEWHERE"
@@ -52,30 +55,62 @@ def _uv(name: str, *extras: str) -> tuple[str, str]:
 
 _PIP, _UV = "'ENV/bin/python' -m pip install", "uv pip install --python 'ENV/bin/python'"
 _NEAR = ".venv/bin/python -m pip install"
+_BUILD = "--no-deps --force-reinstall --no-cache-dir --no-binary dragoman"
+_BUILD_UV = "--no-deps --reinstall-package dragoman --no-cache --no-binary dragoman"
 _EDITABLE = {"url": "file://CLONE", "dir_info": {"editable": True}}
 _FOLDER: Mapping[str, object] = {"url": "file://CLONE", "dir_info": {}}
 _FILE: Mapping[str, object] = {"url": "file://WHEEL", "archive_info": {}}
 _GIT = {"url": "https://host/d.git", "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "v1"}}
 SITUATIONS = (
-    Situation("published, environment active", None, "pip install 'dragoman[sim]'", "pip install -U p", active=True),
-    Situation("published, environment not active", None, f"{_PIP} 'dragoman[sim]'", f"{_PIP} -U p"),
-    Situation("clone", _EDITABLE, f"{_PIP} -e 'CLONE[sim]'", f"{_PIP} -U p"),
-    Situation("clone, from its folder", _EDITABLE, f"{_NEAR} -e '.[sim]'", f"{_NEAR} -U p", folder="CLONE"),
-    Situation("folder", _FOLDER, f"{_PIP} 'CLONE[sim]'", f"{_PIP} -U p"),
-    Situation("file", _FILE, f"{_PIP} 'dragoman[sim] @ file://WHEEL'", f"{_PIP} -U p"),
-    Situation("git", _GIT, f"{_PIP} 'dragoman[sim] @ git+https://host/d.git@v1'", f"{_PIP} -U p"),
+    Situation(
+        "published, environment active",
+        None,
+        "pip install 'dragoman[sim]'",
+        "pip install -U p",
+        f"pip install {_BUILD} dragoman",
+        active=True,
+    ),
+    Situation(
+        "published, environment not active",
+        None,
+        f"{_PIP} 'dragoman[sim]'",
+        f"{_PIP} -U p",
+        f"{_PIP} {_BUILD} dragoman",
+    ),
+    Situation("clone", _EDITABLE, f"{_PIP} -e 'CLONE[sim]'", f"{_PIP} -U p", f"{_PIP} 'CLONE'"),
+    Situation(
+        "clone, from its folder", _EDITABLE, f"{_NEAR} -e '.[sim]'", f"{_NEAR} -U p", f"{_NEAR} .", folder="CLONE"
+    ),
+    Situation("folder", _FOLDER, f"{_PIP} 'CLONE[sim]'", f"{_PIP} -U p", f"{_PIP} 'CLONE'"),
+    Situation("file", _FILE, f"{_PIP} 'dragoman[sim] @ file://WHEEL'", f"{_PIP} -U p", f"{_PIP} {_BUILD} dragoman"),
+    Situation(
+        "git",
+        _GIT,
+        f"{_PIP} 'dragoman[sim] @ git+https://host/d.git@v1'",
+        f"{_PIP} -U p",
+        f"{_PIP} {_BUILD} 'dragoman @ git+https://host/d.git@v1'",
+    ),
     Situation(
         "a folder that is gone",
         {"url": "file:///nowhere/at/all", "dir_info": {}},
         f"{_PIP} 'dragoman[sim]'",
         f"{_PIP} -U p",
+        f"{_PIP} {_BUILD} dragoman",
     ),
-    Situation("environment of uv", _EDITABLE, f"{_UV} -e 'CLONE[sim]'", f"{_UV} -U p", has_pip=False),
+    Situation(
+        "environment of uv",
+        _EDITABLE,
+        f"{_UV} -e 'CLONE[sim]'",
+        f"{_UV} -U p",
+        f"{_UV} {_BUILD_UV} 'CLONE'",
+        has_pip=False,
+    ),
     Situation(
         "uv tool",
         _FOLDER,
         "uv tool install --force 'CLONE[redis,sim]'",
         f"{_UV} -U p",
+        "uv tool install --force --no-cache --no-binary-package dragoman 'CLONE[redis]'",
         receipt=_uv("dragoman", "redis"),
         has_pip=False,
     ),
@@ -84,6 +119,7 @@ SITUATIONS = (
         None,
         f"{_UV} 'dragoman[sim]'",
         f"{_UV} -U p",
+        f"{_UV} {_BUILD_UV} dragoman",
         receipt=_uv("llm"),
         has_pip=False,
     ),
@@ -92,6 +128,7 @@ SITUATIONS = (
         _EDITABLE,
         "pipx install --force -e 'CLONE[chat,redis,sim]'",
         "pipx runpip dragoman install -U p",
+        "pipx install --force 'CLONE[chat,redis]'",
         receipt=_pipx("dragoman", "CLONE[redis, chat]"),
     ),
     Situation(
@@ -99,6 +136,7 @@ SITUATIONS = (
         None,
         "pipx inject --force llm 'dragoman[sim]'",
         "pipx runpip llm install -U p",
+        "pipx inject --force llm --pip-args='--no-cache-dir --no-binary dragoman' dragoman",
         receipt=_pipx("llm", "llm[x]"),
     ),
 )
@@ -140,7 +178,8 @@ def test_the_command_fits_the_way_it_was_installed(situation: Situation, tmp_pat
         text=True,
         check=False,
     )
-    assert ran.stdout.splitlines() == [filled(situation.extra), filled(situation.package)], ran.stderr
+    commands = [situation.extra, situation.package, f"DRAGOMAN_COMPILE=1 {situation.compiled}"]
+    assert ran.stdout.splitlines() == [filled(command) for command in commands], ran.stderr
 
 
 @promise("front:install-advice")

@@ -121,7 +121,7 @@ def test_pip_installs_the_wheel_and_its_command(built: dict[str, Path], tmp_path
     pip = [sys.executable, "-m", "pip", "--python", str(program / "python"), "install", "--no-index", "--no-deps"]
     subprocess.run([*pip, str(built[".whl"])], check=True, capture_output=True)  # noqa: S603 - our own project
     ran = subprocess.run([program / "dragoman", "--version"], capture_output=True, text=True, check=True)  # noqa: S603
-    assert ran.stdout == f"dragoman {PROJECT['version']}\n"
+    assert ran.stdout == f"dragoman {PROJECT['version']} (source)\n"
 
 
 def test_every_extra_has_a_program_that_needs_it() -> None:

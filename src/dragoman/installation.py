@@ -1,4 +1,4 @@
-"""Commands that add a package to this copy of dragoman.
+"""How this copy of dragoman was built, and the commands that add a package to it or build it in the other way.
 
 `pip install 'dragoman[http]'` is right only for a copy from an index whose environment is active. A clone, `make run`,
 pipx and `uv tool` each need another command, and the files that installers leave behind say which.
@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,25 +30,61 @@ class _Origin(NamedTuple):
     editable: bool = False
 
     def requirement(self, extras: set[str]) -> str:
-        return _quote(f"{self.name}[{','.join(sorted(extras))}]{self.address}")
+        wanted = f"[{','.join(sorted(extras))}]" if extras else ""
+        return _quote(f"{self.name}{wanted}{self.address}")
+
+    @property
+    def is_folder(self) -> bool:
+        return self.name != "dragoman"
 
     @property
     def flag(self) -> str:
         return "-e " if self.editable else ""
 
 
+def is_compiled() -> bool:
+    """Whether the core of this copy is machine code (docs/decisions/0028-compiled-wheels.md)."""
+    found = find_spec("dragoman.translate")
+    return found is not None and str(found.origin).endswith(tuple(EXTENSION_SUFFIXES))
+
+
 def install_command(*extras: str) -> str:
     """The command that adds these extras of dragoman."""
-    origin, wanted = _origin(), set(extras)
+    return _install_command(_origin(), set(extras))
+
+
+def other_core_command() -> str:
+    """The command that builds and installs this copy again: compiled if it is source, as source if it is compiled."""
+    origin = _origin()._replace(editable=False)
+    if origin.address.endswith(".whl"):  # built already
+        origin = _Origin("dragoman")
+    command = _install_command(origin, set(), again=True)
+    if is_compiled():
+        return command
+    return f'set "DRAGOMAN_COMPILE=1" && {command}' if os.name == "nt" else f"DRAGOMAN_COMPILE=1 {command}"
+
+
+def _install_command(origin: _Origin, wanted: set[str], *, again: bool = False) -> str:
+    """`again` builds what is installed already, and takes it neither from an index nor from a cache of built wheels."""
     pipx = _pipx_package()
     if pipx is not None:
         name, installed = pipx
         action = "install --force" if name == "dragoman" else f"inject --force {name}"
-        return f"pipx {action} {origin.flag}{origin.requirement(wanted | installed)}"
+        options = "--pip-args='--no-cache-dir --no-binary dragoman' " if again and not origin.is_folder else ""
+        return f"pipx {action} {options}{origin.flag}{origin.requirement(wanted | installed)}"
     installed_by_uv = _uv_tool_extras()
     if installed_by_uv is not None:
-        return f"uv tool install --force {origin.flag}{origin.requirement(wanted | installed_by_uv)}"
-    return f"{_pip()} {origin.flag}{origin.requirement(wanted)}"
+        options = "--no-cache --no-binary-package dragoman " if again else ""
+        return f"uv tool install --force {options}{origin.flag}{origin.requirement(wanted | installed_by_uv)}"
+    options = _options_to_build(origin) if again else ""
+    return f"{_pip()} {options}{origin.flag}{origin.requirement(wanted)}"
+
+
+def _options_to_build(origin: _Origin) -> str:
+    if find_spec("pip") is None:
+        return "--no-deps --reinstall-package dragoman --no-cache --no-binary dragoman "
+    # pip always builds a folder again.
+    return "" if origin.is_folder else "--no-deps --force-reinstall --no-cache-dir --no-binary dragoman "
 
 
 def install_package_command(package: str, *options: str) -> str:

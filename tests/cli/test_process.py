@@ -15,7 +15,7 @@ LINE = json.dumps(PLAIN).encode() + b"\n"
 
 def test_version() -> None:
     done = run("--version")
-    assert (done.returncode, done.stdout) == (0, f"dragoman {dragoman.__version__}\n".encode())
+    assert (done.returncode, done.stdout) == (0, f"dragoman {dragoman.__version__} (source)\n".encode())
 
 
 def test_no_command_shows_the_help() -> None:

@@ -219,6 +219,7 @@ def test_the_doctor_sees_what_is_there(dragoman_sim: Simulator) -> None:
         "asked offline: servers here"
     )
     assert rows["http"] == "aiohttp"
+    assert (rows["core:"], "DRAGOMAN_COMPILE=1 " in ran.stdout) == ("source", True)
     del where["GROQ_API_KEY"]
     answer = run("doctor", "--timeout", "3", **where)
     rows = {line.split()[0]: line.split()[1] for line in answer.stdout.splitlines() if line}

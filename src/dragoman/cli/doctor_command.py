@@ -22,7 +22,7 @@ from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import ConfigError, load_config
 from dragoman.gateway.config_file import find_config_file
-from dragoman.installation import install_command, install_package_command
+from dragoman.installation import install_command, install_package_command, is_compiled, other_core_command
 from dragoman.terminal import Style, Terminal, align_columns, stdout, terminal_of
 
 # One package that shows whether the extra is there, and what it is for.
@@ -48,7 +48,8 @@ _STYLES: dict[str, Style] = {"works": "green", "fails": "red"}
 def examine(*, offline: bool, timeout: float) -> int:
     stream = stdout()
     screen = terminal_of(stream)
-    print(f"dragoman {__version__}, Python {platform.python_version()}\n", file=stream)
+    print(f"dragoman {__version__}, Python {platform.python_version()}", file=stream)
+    print(f"core: {_core()}\n", file=stream)
     extras = [(extra, package, _installed_version(package), use) for extra, package, use in _PACKAGES]
     _print_table(screen, ("extra", "package", "version", "for"), extras)
     print(f"\nto add an extra: {install_command('EXTRA')}", file=stream)
@@ -66,6 +67,12 @@ def examine(*, offline: bool, timeout: float) -> int:
     _print_table(screen, ("provider", "state", "what"), rows)
     _print_defaults(environment)
     return OK
+
+
+def _core() -> str:
+    if is_compiled():
+        return f"compiled (to run the source: {other_core_command()})"
+    return f"source (to compile it, faster, with a C compiler: {other_core_command()})"
 
 
 def _print_defaults(environment: Environment) -> None:

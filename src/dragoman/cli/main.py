@@ -74,14 +74,20 @@ class Parser(argparse.ArgumentParser):
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from dragoman import __version__
+        from dragoman.installation import is_compiled
 
-        print(f"dragoman {__version__}")
+        print(f"dragoman {__version__} ({'compiled' if is_compiled() else 'source'})")
         parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="dragoman", description="The interpreter between LLM APIs.", allow_abbrev=False)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument(
+        "--version",
+        action=_Version,
+        nargs=0,
+        help="show the version, and whether the core is compiled or source, and exit",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     for name, module in COMMANDS.items():
         command = commands.add_parser(
