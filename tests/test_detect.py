@@ -14,6 +14,46 @@ from tests.support.recordings import Record
 HELLO = {"role": "user", "content": "hello"}
 
 CASES: dict[str, tuple[Any, Detected | None]] = {
+    "a server of Chat's format that switches thinking off": (
+        {"model": "m", "max_tokens": 9, "messages": [HELLO], "thinking": {"type": "disabled"}},
+        Detected("openai-chat", "request"),
+    ),
+    "thinking with a budget": (
+        {"model": "m", "max_tokens": 9, "messages": [HELLO], "thinking": {"type": "enabled", "budget_tokens": 5}},
+        Detected("anthropic-messages", "request"),
+    ),
+    "instructions to Claude between the turns": (
+        {"model": "claude-opus-4-8", "max_tokens": 9, "messages": [HELLO, {"role": "system", "content": "Be brief."}]},
+        Detected("anthropic-messages", "request"),
+    ),
+    "an item of the Responses API": (
+        {"type": "message", "id": "a", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]},
+        None,
+    ),
+    "text to embed": ({"model": "text-embedding-3-small", "input": "hello"}, None),
+    "texts to embed": ({"model": "m", "input": ["hello", "you"]}, None),
+    "text to speak": ({"model": "m", "input": "hello", "voice": "alloy", "response_format": "mp3"}, None),
+    "a listing of files": ({"type": "directory", "contents": {"notes": {"type": "directory", "contents": {}}}}, None),
+    "a message of another library": ({"role": "user", "contents": [{"$type": "text", "text": "hello"}]}, None),
+    "a prompt that is kept": (
+        {"name": "cachedContents/a", "model": "m", "createTime": "2026-11-18", "usageMetadata": {"totalTokenCount": 9}},
+        None,
+    ),
+    "an event with counts only": ({"usageMetadata": {"totalTokenCount": 9}}, Detected("gemini", "response")),
+    "candidates that are no answers": ({"candidates": {"first": 1}, "blockers": []}, None),
+    "choices that are no answers": ({"choices": [{"choice": "net9.0", "description": "newest"}]}, None),
+    "a record with an error": ({"instance_id": "a", "history": [], "error": "out of time"}, None),
+    "an error of JSON-RPC": ({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "no"}}, None),
+    "an error with a request id": (
+        {"error": {"message": "no", "type": "invalid_request_error"}, "request_id": "a"},
+        Detected("openai-chat", "error"),
+    ),
+    "messages without roles": ({"messages": [{"sender": "User", "text": "hello"}]}, None),
+    "a request inside of content": (
+        {"model": "m", "messages": [{"role": "user", "content": [{"role": "user", "content": "hello"}]}]},
+        Detected("openai-chat", "request"),
+    ),
+    "input and output of a program": ({"input": {}, "output": {"message": {"role": "assistant", "content": []}}}, None),
     "nothing but messages": ({"model": "m", "messages": [HELLO]}, Detected("openai-chat", "request")),
     "a model only Anthropic has": (
         {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [HELLO]},

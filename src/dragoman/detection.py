@@ -80,15 +80,37 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _gemini(data: Mapping[str, Any]) -> Detected | None:
-    if isinstance(data.get("contents"), list | Mapping):
+    if _is_contents(data):
         vertex = _has(data, "modelArmorConfig", "model_armor_config")
         return Detected("vertex" if vertex else "gemini", "request")
-    if _has(data, "candidates", "promptFeedback", "usageMetadata"):
+    if _is_gemini_answer(data):
         return Detected("vertex" if _has(data, "createTime") else "gemini", "response")
     error = data.get("error")
     if isinstance(error, Mapping) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
         return Detected("gemini", "error")
     return None
+
+
+_GEMINI_KEYS = frozenset({"generationConfig", "systemInstruction", "safetySettings", "cachedContent", "toolConfig"})
+_GEMINI_KEYS |= {"generation_config", "system_instruction", "safety_settings", "cached_content", "tool_config"}
+_GEMINI_COUNTS = frozenset({"usageMetadata", "modelVersion", "responseId", "createTime", "modelStatus", "trafficType"})
+"""Keys of an answer, or of the last event of a stream, that has only counts."""
+
+
+def _is_contents(data: Mapping[str, Any]) -> bool:
+    """Whether `contents` are Gemini's: messages of other libraries, and listings of files, have that key too."""
+    contents = data.get("contents")
+    if isinstance(contents, Mapping):
+        return "parts" in contents
+    return isinstance(contents, list) and (
+        any("parts" in content for content in _mappings(contents)) or not _GEMINI_KEYS.isdisjoint(data)
+    )
+
+
+def _is_gemini_answer(data: Mapping[str, Any]) -> bool:
+    if isinstance(data.get("candidates"), list):
+        return all(isinstance(candidate, Mapping) for candidate in data["candidates"])
+    return "promptFeedback" in data or ("usageMetadata" in data and data.keys() <= _GEMINI_COUNTS)
 
 
 _INTERACTIONS_KEYS = frozenset(
@@ -106,7 +128,7 @@ def _interactions(data: Mapping[str, Any]) -> Detected | None:
     """Errors have the form of generateContent."""
     if data.get("object") == "interaction" or (isinstance(data.get("steps"), list) and "status" in data):
         return Detected("gemini-interactions", "response")
-    if "input" not in data or _has(data, "messages"):
+    if "input" not in data or _has(data, "messages", "traceId") or _is_other_endpoint(data):
         return None
     given = data["input"]
     items = [given] if isinstance(given, Mapping) else list(_mappings(given))
@@ -136,11 +158,23 @@ _RESPONSES_KEYS = frozenset(
 """Keys beside `input` in a request without a model."""
 
 
+_OTHER_ENDPOINTS = frozenset({"voice", "encoding_format", "dimensions", "input_type"})
+_OTHER_MODELS = re.compile(r"embed|moderation|(?:^|[-/])tts(?:-|$)", re.IGNORECASE)
+
+
+def _is_other_endpoint(data: Mapping[str, Any]) -> bool:
+    """Whether `input` is text to embed, to speak or to classify."""
+    given = data.get("input")
+    if isinstance(given, list):
+        return any(not isinstance(item, Mapping) for item in given)
+    return not _OTHER_ENDPOINTS.isdisjoint(data) or _OTHER_MODELS.search(_word(data.get("model"))) is not None
+
+
 def _responses(data: Mapping[str, Any]) -> Detected | None:
     """Errors have the form of Chat."""
     if data.get("object") == "response" and not _has(data, "choices"):
         return Detected("openai-responses", "response")
-    if _has(data, "messages"):
+    if _has(data, "messages") or _is_other_endpoint(data):
         return None
     if _has(data, "output", "traceId") or not _has(data, "model", *_RESPONSES_KEYS):
         return None  # many data sets have rows with `input`, and with `output` beside it
@@ -155,10 +189,16 @@ _CONVERSE_KEYS = frozenset(
 )
 
 
+_CONVERSE_BLOCKS = (
+    "text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "audio", "cachePoint",
+    "guardContent", "citationsContent", "searchResult",
+)  # fmt: skip
+
+
 def _converse(data: Mapping[str, Any]) -> Detected | None:
     """Errors are only a message, as in other formats; some have their class."""
     output = data.get("output")
-    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping) and "input" not in data:
         return Detected("bedrock-converse", "response")
     if isinstance(data.get("message"), str) and _word(data.get("__type")).endswith("Exception"):
         return Detected("bedrock-converse", "error")
@@ -228,14 +268,33 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
     """Responses and errors of the two formats whose requests have `messages`."""
     if data.get("type") == "error" and "error" in data:
         return Detected("anthropic-messages", "error")
-    if data.get("type") == "message" and "content" in data:
-        return Detected("anthropic-messages", "response")
+    if data.get("type") == "message" and isinstance(data.get("content"), list):
+        blocks = {_word(block.get("type")) for block in _mappings(data["content"])}
+        return None if blocks & _RESPONSES_PARTS else Detected("anthropic-messages", "response")
     choices = data.get("choices")
-    if isinstance(choices, list) and all(isinstance(choice, Mapping) for choice in choices):
+    if isinstance(choices, list) and all(
+        isinstance(choice, Mapping) and _has(choice, *_CHOICE_KEYS) for choice in choices
+    ):
         return Detected("openai-chat", "response")
-    if isinstance(data.get("error"), Mapping | str) and not _has(data, "messages", "output"):
+    if _is_chat_error(data):
         return Detected("openai-chat", "error")
     return None
+
+
+_RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file", "input_audio"})
+"""Parts of items of the Responses API, whose type is `message` too."""
+_CHOICE_KEYS = ("message", "finish_reason", "delta", "text", "index")
+_ERROR_KEYS = frozenset({"message", "type", "code", "param", "status", "msg", "detail"})
+_BESIDE_ERROR = frozenset({"request_id", "id", "object", "provider", "user_id", "event_id", "timestamp", "model"})
+_BESIDE_ERROR |= _ERROR_KEYS | {"error", "error_type", "status_code", "statusCode", "details", "success", "innererror"}
+
+
+def _is_chat_error(data: Mapping[str, Any]) -> bool:
+    """Whether this is an error and nothing else: records of logs and tools have a key `error` too."""
+    error = data.get("error")
+    if not data.keys() <= _BESIDE_ERROR:
+        return False
+    return isinstance(error, str) or (isinstance(error, Mapping) and not _ERROR_KEYS.isdisjoint(error))
 
 
 # ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +302,7 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
 # borrowed count twice. A body without signs is read as the format whose simplest request is model and messages.
 
 _ANTHROPIC_KEYS = frozenset(
-    {"system", "stop_sequences", "thinking", "anthropic_version", "anthropic_beta", "output_config", "top_k"}
+    {"system", "stop_sequences", "anthropic_version", "anthropic_beta", "output_config", "top_k"}
     | {"mcp_servers", "container", "context_management"}
 )
 _OPENAI_KEYS = frozenset(
@@ -253,14 +312,16 @@ _OPENAI_KEYS = frozenset(
 )
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "image", "document", "server_tool_use"})
 _OPENAI_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
-_OPENAI_ROLES = frozenset({"system", "developer", "tool", "function"})
+_OPENAI_ROLES = frozenset({"developer", "tool", "function"})
 _ANTHROPIC_MODEL = re.compile(r"(?:[a-z]+\.)?(?:anthropic\.)?claude-")
 _DATED_TOOL = re.compile(r"[a-z_]+_20\d{6}")
 
 
 def _request(data: Mapping[str, Any]) -> Detected | None:
     messages = data.get("messages")
-    if not isinstance(messages, list):
+    if not isinstance(messages, list) or not (
+        messages == [] or any("role" in message for message in _mappings(messages))
+    ):
         return None
     anthropic = sum(_anthropic_signs(data, messages))
     openai = sum(_openai_signs(data, messages))
@@ -269,13 +330,14 @@ def _request(data: Mapping[str, Any]) -> Detected | None:
 
 def _untyped_blocks(message: Mapping[str, Any]) -> bool:
     """Bedrock Converse: the only key of a block is its kind."""
-    return any("type" not in block for block in _mappings(message.get("content")))
+    return any("type" not in block and _has(block, *_CONVERSE_BLOCKS) for block in _mappings(message.get("content")))
 
 
 def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[int]:
     model, choice = data.get("model"), data.get("tool_choice")
     tools = list(_mappings(data.get("tools")))
     yield from (key in _ANTHROPIC_KEYS for key in data)
+    yield _is_anthropic_thinking(data.get("thinking"))
     yield isinstance(model, str) and _ANTHROPIC_MODEL.match(model) is not None
     yield isinstance(choice, Mapping) and _word(choice.get("type")) in {"auto", "any", "tool", "none"}
     yield 2 * any("input_schema" in tool for tool in tools)
@@ -284,13 +346,21 @@ def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[i
     yield any("cache_control" in block or block.get("type") == "thinking" for block in _blocks(messages))
 
 
+def _is_anthropic_thinking(thinking: Any) -> bool:
+    """Servers of Chat's format have `thinking` as well, but only switch it on or off."""
+    return isinstance(thinking, Mapping) and (
+        _has(thinking, "budget_tokens", "display") or "adaptive" in thinking.values()
+    )
+
+
 def _openai_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[int]:
     yield from (key in _OPENAI_KEYS for key in data)
     yield "max_tokens" not in data  # Anthropic requires it
     choice = data.get("tool_choice")
     yield isinstance(choice, str) or (isinstance(choice, Mapping) and "function" in choice)
     yield 2 * any("function" in tool for tool in _mappings(data.get("tools")))
-    yield any(_word(message.get("role")) in _OPENAI_ROLES for message in _mappings(messages))
+    roles = [_word(message.get("role")) for message in _mappings(messages)]
+    yield roles[:1] == ["system"] or any(role in _OPENAI_ROLES for role in roles)  # Anthropic: not the first
     yield 2 * any(_has(message, "tool_calls", "tool_call_id", "function_call") for message in _mappings(messages))
     yield 2 * any(_word(block.get("type")) in _OPENAI_PARTS for block in _blocks(messages))
 
