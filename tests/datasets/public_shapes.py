@@ -655,7 +655,240 @@ EXPORTS: dict[str, Shape] = {
     ),
 }  # fmt: skip
 
-SHAPES: dict[str, Shape] = {**HERMES, **TRAINING, **BENCHMARKS, **FRAMEWORKS, **TRACES, **SESSIONS, **EXPORTS}
+
+def _wrapped(value: Any) -> dict[str, Any]:
+    return {"status": "success", "value": value}
+
+
+_IDS = {"tool_name": "weather", "arguments": ARGUMENTS, "id": "call_1"}
+_NO_META: dict[str, Any] = {"meta": {}, "name": None}
+MESSAGES: dict[str, Shape] = {
+    "Cline history": Shape(
+        [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}], "ts": 1},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}], "ts": 2, "modelInfo": {"modelId": "m"}},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": RESULT}], "ts": 3},
+            {"role": "assistant", "content": [{"type": "text", "text": ANSWER}], "ts": 4},
+        ],
+        "anthropic-message-list", WHOLE,
+    ),
+    "Strands messages": Shape(
+        [
+            {"role": "user", "content": [{"text": QUESTION}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "call_1", "name": "weather", "input": ARGUMENTS}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "call_1", "status": "success", "content": [{"text": RESULT}]}}]},
+            {"role": "assistant", "content": [{"text": ANSWER}]},
+        ],
+        "bedrock-message-list", WHOLE,
+    ),
+    "Haystack": Shape(
+        {
+            "messages": [
+                {"role": "user", "content": [{"text": QUESTION}], **_NO_META},
+                {"role": "assistant", "content": [{"tool_call": _IDS}], "meta": {"model": "m"}, "name": None},
+                {"role": "tool", "content": [{"tool_call_result": {"result": RESULT, "origin": _IDS, "error": False}}], **_NO_META},
+                {"role": "assistant", "content": [{"text": ANSWER}], **_NO_META},
+            ],
+        },
+        "haystack", WHOLE,
+    ),
+    "Haystack before 2.13": Shape(
+        [
+            {"_role": "user", "_content": [{"text": QUESTION}], "_meta": {}, "_name": None},
+            {"_role": "assistant", "_content": [{"tool_call": _IDS}], "_meta": {}, "_name": None},
+            {"_role": "tool", "_content": [{"tool_call_result": {"result": RESULT, "origin": _IDS, "error": False}}], "_meta": {}, "_name": None},
+            {"_role": "assistant", "_content": [{"text": ANSWER}], "_meta": {}, "_name": None},
+        ],
+        "haystack", WHOLE,
+    ),
+    "LlamaIndex": Shape(
+        [
+            {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": QUESTION}]},
+            {"role": "assistant", "additional_kwargs": {}, "blocks": [{"block_type": "tool_call", "tool_call_id": "call_1", "tool_name": "weather", "tool_kwargs": ARGUMENTS}]},
+            {"role": "tool", "additional_kwargs": {"tool_call_id": "call_1"}, "blocks": [{"block_type": "text", "text": RESULT}]},
+            {"role": "assistant", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": ANSWER}]},
+        ],
+        "llama-index", WHOLE,
+    ),
+    "LlamaIndex before 0.12": Shape(
+        [
+            {"role": "user", "content": QUESTION, "additional_kwargs": {}},
+            {"role": "assistant", "content": None, "additional_kwargs": {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": TEXT}}]}},
+            {"role": "tool", "content": RESULT, "additional_kwargs": {"name": "weather", "tool_call_id": "call_1"}},
+            {"role": "assistant", "content": ANSWER, "additional_kwargs": {}},
+        ],
+        "llama-index", WHOLE,
+    ),
+    "AutoGen": Shape(
+        {
+            "messages": [
+                {"source": "user", "models_usage": None, "metadata": {}, "content": QUESTION, "type": "TextMessage"},
+                {"source": "helper", "models_usage": {"prompt_tokens": 1, "completion_tokens": 2}, "content": [{"id": "call_1", "arguments": TEXT, "name": "weather"}], "type": "ToolCallRequestEvent"},
+                {"source": "helper", "models_usage": None, "content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "ToolCallExecutionEvent"},
+                {"source": "helper", "models_usage": None, "content": ANSWER, "type": "TextMessage"},
+            ],
+            "stop_reason": None,
+        },
+        "autogen", WHOLE,
+    ),
+    "AutoGen context": Shape(
+        [
+            {"content": QUESTION, "source": "user", "type": "UserMessage"},
+            {"content": [{"id": "call_1", "arguments": TEXT, "name": "weather"}], "thought": None, "source": "helper", "type": "AssistantMessage"},
+            {"content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "FunctionExecutionResultMessage"},
+            {"content": ANSWER, "source": "helper", "type": "AssistantMessage"},
+        ],
+        "autogen", WHOLE,
+    ),
+    "LangChain4j": Shape(
+        [
+            {"contents": [{"text": QUESTION, "type": "TEXT"}], "type": "USER"},
+            {"toolExecutionRequests": [{"id": "call_1", "name": "weather", "arguments": TEXT}], "type": "AI"},
+            {"id": "call_1", "toolName": "weather", "text": RESULT, "type": "TOOL_EXECUTION_RESULT"},
+            {"text": ANSWER, "toolExecutionRequests": [], "type": "AI"},
+        ],
+        "langchain4j", WHOLE,
+    ),
+    "Microsoft.Extensions.AI": Shape(
+        [
+            {"role": "user", "contents": [{"$type": "text", "text": QUESTION}]},
+            {"role": "assistant", "contents": [{"$type": "functionCall", "callId": "call_1", "name": "weather", "arguments": ARGUMENTS}], "messageId": "m"},
+            {"role": "tool", "contents": [{"$type": "functionResult", "callId": "call_1", "result": RESULT}]},
+            {"role": "assistant", "contents": [{"$type": "text", "text": ANSWER}]},
+        ],
+        "dotnet-ai", WHOLE,
+    ),
+    "Agent Framework": Shape(
+        {
+            "type": "agent_response",
+            "messages": [
+                {"type": "message", "role": {"type": "role", "value": "user"}, "contents": [{"type": "text", "text": QUESTION}]},
+                {"type": "message", "role": "assistant", "contents": [{"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": TEXT}]},
+                {"type": "message", "role": "tool", "contents": [{"type": "function_result", "call_id": "call_1", "result": RESULT}]},
+                {"type": "message", "role": "assistant", "contents": [{"type": "text", "text": ANSWER}]},
+            ],
+        },
+        "dotnet-ai", WHOLE,
+    ),
+    "Inspect sample": Shape(
+        {
+            "id": 1, "epoch": 1, "input": QUESTION, "target": "3", "scores": {}, "output": {"model": "m", "choices": []},
+            "messages": [
+                {"id": "a", "content": QUESTION, "source": "input", "role": "user"},
+                {"id": "b", "content": "", "source": "generate", "role": "assistant", "tool_calls": [{"id": "call_1", "function": "weather", "arguments": ARGUMENTS, "type": "function"}]},
+                {"id": "c", "content": RESULT, "role": "tool", "tool_call_id": "call_1", "function": "weather"},
+                {"id": "d", "content": [{"type": "text", "text": ANSWER}], "role": "assistant", "model": "m"},
+            ],
+        },
+        "inspect", WHOLE,
+    ),
+    "ATIF trajectory": Shape(
+        {
+            "schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1", "model_name": "m"}, "final_metrics": {"total_steps": 3},
+            "steps": [
+                {"step_id": 1, "source": "user", "message": QUESTION},
+                {"step_id": 2, "source": "agent", "message": "", "tool_calls": [{"tool_call_id": "call_1", "function_name": "weather", "arguments": ARGUMENTS}], "observation": {"results": [{"source_call_id": "call_1", "content": RESULT}]}},
+                {"step_id": 3, "source": "agent", "message": ANSWER},
+            ],
+        },
+        "atif", WHOLE,
+    ),
+    "ADK session": Shape(
+        {"id": "s", "appName": "a", "userId": "u", "state": {}, "events": [{"id": str(index), "author": "a", "content": content, "actions": {}} for index, content in enumerate(GEMINI_CONTENTS)]},
+        "adk", WHOLE,
+    ),
+    "Goose": Shape(
+        {
+            "id": "s", "working_dir": "/p",
+            "conversation": [
+                {"role": "user", "created": 1, "content": [{"type": "text", "text": QUESTION}]},
+                {"role": "assistant", "created": 2, "content": [{"type": "toolRequest", "id": "call_1", "toolCall": _wrapped({"name": "weather", "arguments": ARGUMENTS})}]},
+                {"role": "user", "created": 3, "content": [{"type": "toolResponse", "id": "call_1", "toolResult": _wrapped({"content": [{"type": "text", "text": RESULT}], "isError": False})}]},
+                {"role": "assistant", "created": 4, "content": [{"type": "text", "text": ANSWER}]},
+            ],
+        },
+        "goose", WHOLE,
+    ),
+    "opencode export": Shape(
+        {
+            "info": {"id": "s", "title": "Weather"},
+            "messages": [
+                {"info": {"id": "m1", "role": "user"}, "parts": [{"type": "text", "text": QUESTION}]},
+                {
+                    "info": {"id": "m2", "role": "assistant", "modelID": "m"},
+                    "parts": [
+                        {"type": "step-start"}, {"type": "tool", "callID": "call_1", "tool": "weather", "state": {"status": "completed", "input": ARGUMENTS, "output": RESULT}}, {"type": "step-finish"},
+                        {"type": "step-start"}, {"type": "text", "text": ANSWER}, {"type": "step-finish"},
+                    ],
+                },
+            ],
+        },
+        "opencode", WHOLE,
+    ),
+    "pi": Shape(
+        [
+            {"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"},
+            {"type": "message", "id": "1", "parentId": None, "message": {"role": "user", "content": QUESTION}},
+            {"type": "message", "id": "x", "parentId": "1", "message": {"role": "assistant", "content": [{"type": "text", "text": "Taken back."}], "stopReason": "stop"}},
+            {"type": "message", "id": "2", "parentId": "1", "message": {"role": "assistant", "content": [{"type": "toolCall", "id": "call_1", "name": "weather", "arguments": ARGUMENTS}], "model": "m", "stopReason": "toolUse"}},
+            {"type": "message", "id": "3", "parentId": "2", "message": {"role": "toolResult", "toolCallId": "call_1", "toolName": "weather", "content": [{"type": "text", "text": RESULT}], "isError": False}},
+            {"type": "model_change", "id": "4", "parentId": "3", "modelId": "n"},
+            {"type": "message", "id": "5", "parentId": "4", "message": {"role": "assistant", "content": [{"type": "text", "text": ANSWER}], "stopReason": "stop"}},
+        ],
+        "pi", WHOLE,
+    ),
+    "Qwen Code": Shape(
+        [
+            {"uuid": str(index), "parentUuid": str(index - 1) if index else None, "sessionId": "s", "type": "user" if content["role"] == "user" else "assistant", "cwd": "/p", "model": "m", "message": content}
+            for index, content in enumerate(GEMINI_CONTENTS)
+        ],
+        "qwen-code", WHOLE,
+    ),
+    "Claude Code printed": Shape(
+        [
+            {"type": "system", "subtype": "init", "session_id": "s", "tools": ["weather"], "model": "m"},
+            {"type": "user", "message": {"role": "user", "content": QUESTION}, "parent_tool_use_id": None, "session_id": "s"},
+            {"type": "assistant", "message": {"id": "m1", "type": "message", "role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}]}, "parent_tool_use_id": None, "session_id": "s"},
+            {"type": "assistant", "message": {"id": "m9", "role": "assistant", "content": [{"type": "text", "text": "Of a sub-agent."}]}, "parent_tool_use_id": "call_1", "session_id": "s"},
+            {"type": "user", "message": {"role": "user", "content": [{"tool_use_id": "call_1", "type": "tool_result", "content": RESULT}]}, "parent_tool_use_id": None, "session_id": "s"},
+            {"type": "assistant", "message": {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": ANSWER}]}, "parent_tool_use_id": None, "session_id": "s"},
+            {"type": "result", "subtype": "success", "result": ANSWER, "session_id": "s"},
+        ],
+        "claude-code", WHOLE,
+    ),
+    "ms-swift": Shape(
+        {
+            "tools": json.dumps(TOOLS),
+            "messages": [
+                {"role": "user", "content": QUESTION}, {"role": "tool_call", "content": json.dumps({"name": "weather", "arguments": ARGUMENTS})},
+                {"role": "tool_response", "content": RESULT}, {"role": "assistant", "content": ANSWER},
+            ],
+        },
+        "ms-swift", WHOLE,
+    ),
+    "Toucan": Shape(
+        {
+            "uuid": "u", "question": QUESTION,
+            "messages": [
+                {"role": "user", "content": QUESTION}, {"role": "tool_call", "content": str({"name": "weather", "arguments": TEXT})},
+                {"role": "tool_response", "content": RESULT}, {"role": "assistant", "content": ANSWER},
+            ],
+        },
+        "ms-swift", WHOLE,
+    ),
+    "Nemotron": Shape({"input": [{"role": "user", "content": QUESTION}], "output": ANSWER, "category": "chat", "system_prompt": ""}, "nemotron", TALK),
+}  # fmt: skip
+
+SHAPES: dict[str, Shape] = {
+    **HERMES,
+    **TRAINING,
+    **BENCHMARKS,
+    **FRAMEWORKS,
+    **TRACES,
+    **SESSIONS,
+    **EXPORTS,
+    **MESSAGES,
+}
 
 
 def records_of(name: str) -> list[Any]:

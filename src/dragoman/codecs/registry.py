@@ -58,7 +58,9 @@ DATASETS = (
     "openai-finetuning", "trl", "message-list", "sharegpt", "hermes", "gemini-tuning", "bedrock-tuning",
     "claude-code", "codex", "gemini-cli", "langchain", "openai-agents", "pydantic-ai", "vercel-ui", "opentelemetry",
     "tau-bench", "bfcl", "toolbench", "swe-agent", "openhands", "llm", "chatgpt-export", "claude-export",
-    "alpaca", "glaive", "xlam", "toolace", "openassistant", "langsmith", "langfuse",
+    "alpaca", "glaive", "xlam", "toolace", "openassistant", "langsmith", "langfuse", "anthropic-message-list",
+    "bedrock-message-list", "haystack", "llama-index", "autogen", "langchain4j", "dotnet-ai", "inspect", "atif", "adk",
+    "goose", "pi", "opencode", "qwen-code", "ms-swift", "nemotron",
 )  # fmt: skip
 """Formats of stored conversations (codecs/datasets): training sets, logs, dumps. They have requests only."""
 

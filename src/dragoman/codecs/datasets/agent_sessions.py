@@ -43,9 +43,17 @@ CLAUDE_CODE, CODEX, GEMINI_CLI = "claude-code", "codex", "gemini-cli"
 
 
 def is_claude_code(data: Json) -> bool:
-    """Return whether the lines form a tree by `parentUuid` and contain messages of the Messages API."""
+    """Return whether the lines form a tree by `parentUuid` and contain messages of the Messages API.
+
+    Lines that Claude Code prints (`--output-format stream-json`) have `parent_tool_use_id` instead, and are no tree.
+    """
     lines = mappings(data)
-    return any("uuid" in line and "parentUuid" in line and isinstance(line.get("message"), Mapping) for line in lines)
+    return any(
+        (("uuid" in line and "parentUuid" in line) or "parent_tool_use_id" in line)
+        and isinstance(line.get("message"), Mapping)
+        and "parts" not in line["message"]  # Qwen Code
+        for line in lines
+    )
 
 
 def read_claude_code(data: Json) -> Request:
@@ -70,13 +78,13 @@ def read_claude_code(data: Json) -> Request:
     if not messages:
         raise refuse(CLAUDE_CODE, "$", "lines of a conversation", None)
     body = {"model": model or "", "max_tokens": 1, "messages": messages}
-    return _placed(decode_messages(encode_json(body)), model, places)
+    return placed(decode_messages(encode_json(body)), model, places)
 
 
 claude_code_paths = paths_by_line(messages_paths)
 
 
-def _placed(request: Request, model: str | None, places: Sequence[str | list[str]]) -> Request:
+def placed(request: Request, model: str | None, places: Sequence[str | list[str]]) -> Request:
     """Return the messages alone, with the path in the file of each block."""
     found = Request(model, request.messages, metadata=None, origin=request.origin)
     force_setattr(found, "_places", places)
@@ -86,12 +94,15 @@ def _placed(request: Request, model: str | None, places: Sequence[str | list[str
 def _is_claude_message(line: Line) -> bool:
     message = line.get("message")
     is_message = isinstance(message, Mapping) and text_of(message.get("role")) in {"user", "assistant"}
-    return is_message and line.get("isSidechain") is not True and line.get("isMeta") is not True
+    is_main = line.get("isSidechain") is not True and line.get("parent_tool_use_id") is None
+    return is_message and is_main and line.get("isMeta") is not True
 
 
 def _chain(lines: list[Line]) -> list[Line]:
     """Return the messages from the newest one back to the root; lines of other kinds only link them."""
     known = [line for line in lines if _is_claude_message(line)]
+    if not any("parentUuid" in line for line in known):
+        return known
     before = {id(line): earlier for earlier, line in pairwise(known)}
     by_id = {line["uuid"]: line for line in lines if isinstance(line.get("uuid"), str)}
     chain: list[Line] = []
@@ -209,7 +220,7 @@ def read_codex(data: Json) -> Request:
     body: dict[str, Json] = {"model": text_of(model), "input": [item for item, _ in found]}
     if isinstance(instructions, str):
         body["instructions"] = instructions
-    return _placed(decode_responses(encode_json(body)), model or None, [place for _, place in found])
+    return placed(decode_responses(encode_json(body)), model or None, [place for _, place in found])
 
 
 codex_paths = paths_by_line(responses_paths)
@@ -280,7 +291,7 @@ def read_gemini_cli(data: Json) -> Request:
     if contents := _checkpoint(data):
         root = "$.history" if isinstance(data, Mapping) else "$"
         decoded = decode_gemini(encode_json({"contents": contents}))
-        return _placed(decoded, None, [f"{root}[{index}]" for index in range(len(contents))])
+        return placed(decoded, None, [f"{root}[{index}]" for index in range(len(contents))])
     conversation = Conversation(GEMINI_CLI)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     model = None

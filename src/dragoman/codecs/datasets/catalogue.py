@@ -44,6 +44,22 @@ _MODULES: dict[str, tuple[str, str]] = {
     "langfuse": ("traces", "LANGFUSE_GENERATION"),
     "chatgpt-export": ("exports", "CHATGPT_EXPORT"),
     "claude-export": ("exports", "CLAUDE_EXPORT"),
+    "anthropic-message-list": ("vendor_lists", "ANTHROPIC_LIST"),
+    "bedrock-message-list": ("vendor_lists", "BEDROCK_LIST"),
+    "ms-swift": ("message_rows", "SWIFT_ROW"),
+    "nemotron": ("message_rows", "NEMOTRON_ROW"),
+    "haystack": ("frameworks", "HAYSTACK_MESSAGES"),
+    "llama-index": ("frameworks", "LLAMA_INDEX_MESSAGES"),
+    "autogen": ("frameworks", "AUTOGEN_MESSAGES"),
+    "langchain4j": ("frameworks", "LANGCHAIN4J_MESSAGES"),
+    "dotnet-ai": ("frameworks", "DOTNET_AI_MESSAGES"),
+    "inspect": ("agent_logs", "INSPECT_SAMPLE"),
+    "atif": ("agent_logs", "ATIF_TRAJECTORY"),
+    "adk": ("agent_logs", "ADK_SESSION"),
+    "goose": ("agent_logs", "GOOSE_SESSION"),
+    "pi": ("agent_logs", "PI_SESSION"),
+    "opencode": ("agent_logs", "OPENCODE_SESSION"),
+    "qwen-code": ("agent_logs", "QWEN_CODE_SESSION"),
 }
 
 

@@ -35,6 +35,7 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
     if (
         "parts" in message
         or "toolInvocations" in message
+        or "additional_kwargs" in message
         or not ("content" in message or "tool_calls" in message or "function_call" in message)
     ):
         return False

@@ -46,6 +46,8 @@ _ROLES: dict[str, Role] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
     "tool": "tool", "function": "tool", "ipython": "tool",
 }  # fmt: skip
+CALL_ROLES = frozenset({"tool_call", "function_call"})
+"""Roles of messages that are calls, in rows of ms-swift."""
 _COLUMNS = ("messages", "conversation", "conversations", "prompt", "chosen", "completion", "chosen_response")
 """Columns with messages, in the order of the conversation."""
 
@@ -71,7 +73,7 @@ def is_record(data: Json) -> bool:
     return any(
         (call.get("type") == "function" and isinstance(_function(call).get("arguments"), Mapping)) or _is_flat(call)
         for call in calls
-    )
+    ) and not any(isinstance(call.get("function"), str) for call in calls)  # Inspect
 
 
 def _is_flat(call: Mapping[str, Json]) -> bool:
@@ -90,7 +92,11 @@ def _is_conversation(value: Json) -> bool:
 
 
 def _is_message(message: Mapping[str, Json]) -> bool:
-    return "role" in message and "parts" not in message and "replies" not in message
+    if "parts" in message or "replies" in message:
+        return False
+    if any(text_of(block.get("type")) in {"toolRequest", "toolResponse"} for block in mappings(message.get("content"))):
+        return False  # Goose
+    return "role" in message and text_of(message["role"]) not in CALL_ROLES
 
 
 def read(data: Json) -> Request:

@@ -55,8 +55,13 @@ def _calls(records: Sequence[Record], key: str) -> Iterable[Record]:
 def _is_universal(records: Sequence[Record]) -> bool:
     results = any("result" in record and ("tool_call_id" in record or "is_error" in record) for record in records)
     calls = _calls(records, "tool_calls")
-    flat = any(isinstance(call.get("arguments"), Mapping) and "requestor" not in call for call in calls)  # tau2 has it
+    flat = any(isinstance(call.get("arguments"), Mapping) and _is_own_call(call) for call in calls)
     return results or flat or any("raw_context" in call for call in (*records, *_calls(records, "tool_calls")))
+
+
+def _is_own_call(call: Record) -> bool:
+    """Return whether a call is not one of tau2, which names who asked, or of Inspect, whose `function` is a name."""
+    return "requestor" not in call and not isinstance(call.get("function"), str)
 
 
 def _is_modular_prompt(records: Sequence[Record]) -> bool:
@@ -76,7 +81,14 @@ def _is_agent_sdk(records: Sequence[Record]) -> bool:
         return True
     # Ollama names the tool of a result too; its arguments are objects.
     texts = [isinstance(call["function"].get("arguments"), str) for call in calls if _is_nested(call)]
-    return bool(texts) and all(texts) and any("tool_name" in r and "tool_call_id" in r for r in records)
+    return (
+        bool(texts)
+        and all(texts)
+        and any(
+            "tool_name" in r and "tool_call_id" in r and "tool_args" not in r
+            for r in records  # Agno has arguments beside
+        )
+    )
 
 
 def _is_nested(call: Record) -> bool:

@@ -1,0 +1,358 @@
+"""Messages as frameworks store them: Haystack, LlamaIndex, AutoGen, LangChain4j, Microsoft.Extensions.AI. Read-only.
+
+A record is a list of messages, or an object with `messages`. Content of a kind that is not known here is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    left_over,
+    mappings,
+    media,
+    refuse,
+    text_of,
+)
+from dragoman.codecs.media import data_url
+from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolResult
+from dragoman.ir.messages import Role
+
+HAYSTACK, LLAMA_INDEX, AUTOGEN = "haystack", "llama-index", "autogen"
+LANGCHAIN4J, DOTNET_AI = "langchain4j", "dotnet-ai"
+
+Line: TypeAlias = Mapping[str, Json]
+ReadPart: TypeAlias = Callable[[Conversation, Line], AnyPart | None]
+"""Returns the part that a block of content is; None if its kind is not known."""
+
+ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
+    "chatbot": "assistant", "tool": "tool", "function": "tool",
+}  # fmt: skip
+_UNKNOWN = "content of this kind is not known"
+
+
+def messages_of(data: Json) -> tuple[list[Line], str]:
+    """Return the messages of a record, and their path."""
+    if isinstance(data, Mapping):
+        return mappings(data.get("messages")), "$.messages"
+    return mappings(data), "$"
+
+
+def add_turn(conversation: Conversation, role: Role, pieces: list[Piece], place: str) -> None:
+    """Add a message; results in it become a message of their own, before what else a user said."""
+    results = [piece for piece in pieces if isinstance(piece[0], ToolResult)]
+    others = [piece for piece in pieces if not isinstance(piece[0], ToolResult)]
+    if role == "assistant":
+        conversation.add(role, others, place)
+    conversation.add("tool", results, place)
+    if role != "assistant":
+        conversation.add("user" if role == "tool" else role, others, place)
+
+
+def read_blocks(conversation: Conversation, content: Json, place: str, read_part: ReadPart) -> list[Piece]:
+    """Return the parts of text or of a list of blocks; blocks that are not known are reported."""
+    if isinstance(content, str):
+        return [(Text(content), place)] if content else []
+    pieces: list[Piece] = []
+    for index, block in enumerate(content if isinstance(content, list) else []):
+        part: AnyPart | None = Text(block) if isinstance(block, str) else None
+        if isinstance(block, Mapping):
+            part = read_part(conversation, block)
+        if part is not None:
+            pieces.append((part, f"{place}[{index}]"))
+        else:
+            conversation.leave_out(f"content of the kind {_kind(block)!r}", _UNKNOWN)
+    return pieces
+
+
+def read_thought(conversation: Conversation, text: Json, signature: Json = None) -> Reasoning:
+    """Return reasoning; a signature is reported, because these files do not say reliably who made it."""
+    if signature not in (None, ""):
+        conversation.leave_out("signatures of reasoning", "only the provider that made them can verify them")
+    return Reasoning(text_of(text))
+
+
+def _kind(block: Json) -> str:
+    if not isinstance(block, Mapping):
+        return type(block).__name__
+    named = next((text_of(block.get(key)) for key in ("type", "$type", "block_type") if text_of(block.get(key))), "")
+    return named or ", ".join(block)
+
+
+def role_of(message: Line, name: str, place: str, key: str = "role") -> Role:
+    given = message.get(key)
+    if isinstance(given, Mapping):  # Agent Framework
+        given = given.get("value")
+    role = ROLES.get(text_of(given).lower())
+    if role is None:
+        raise refuse(name, f"{place}.{key}", " | ".join(ROLES), given)
+    return role
+
+
+def _inline(kind: Json, data: Json, url: Json) -> AnyPart | None:
+    """Return a file that a block has as base64 data, or by its address; None without either."""
+    kind, data = text_of(kind), text_of(data)
+    if data:
+        return media(kind or "image/*", data if data.startswith("data:") else data_url(kind or "image/png", data))
+    return media(kind or "image/*", url) if text_of(url) else None
+
+
+def _read(data: Json, name: str, add: Callable[[Conversation, Line, str], None]) -> Request:
+    messages, root = messages_of(data)
+    conversation = Conversation(name)
+    for index, message in enumerate(items(messages, name, root)):
+        add(conversation, message, f"{root}[{index}]")
+    return conversation.finish(metadata=left_over(data, ("messages",)) if isinstance(data, Mapping) else None)
+
+
+# ── Haystack ──
+
+
+def is_haystack(data: Json) -> bool:
+    """Return whether messages have blocks without types beside `meta` (before 2.13 with underscores)."""
+    messages, _ = messages_of(data)
+    return bool(messages) and all(
+        ("_role" in message and "_content" in message)
+        or ("role" in message and isinstance(message.get("meta"), Mapping) and _are_untyped(message.get("content")))
+        for message in messages
+    )
+
+
+def _are_untyped(content: Json) -> bool:
+    return isinstance(content, list) and all(isinstance(block, Mapping) and "type" not in block for block in content)
+
+
+def _haystack_part(conversation: Conversation, block: Line) -> AnyPart | None:
+    if "text" in block:
+        return Text(text_of(block["text"]))
+    for key, value in block.items():
+        if not isinstance(value, Mapping):
+            return None
+        if key == "tool_call":
+            return conversation.call(value.get("tool_name"), value.get("arguments"), value.get("id"))
+        if key == "tool_call_result":
+            origin = value.get("origin")
+            call = origin if isinstance(origin, Mapping) else {}
+            return conversation.result(
+                value.get("result"),
+                call_id=call.get("id"),
+                name=call.get("tool_name"),
+                is_error=value.get("error") is True,
+            )
+        if key == "reasoning":
+            return read_thought(conversation, value.get("reasoning_text"), value.get("extra") or None)
+        if key in {"image", "file"}:
+            return _inline(value.get("mime_type"), value.get("base64_image") or value.get("base64_data"), None)
+    return None
+
+
+def _add_haystack(conversation: Conversation, message: Line, place: str) -> None:
+    old = "_role" if "_role" in message else "role"
+    key = "_content" if "_content" in message else "content"
+    role = role_of(message, HAYSTACK, place, old)
+    add_turn(conversation, role, read_blocks(conversation, message[key], f"{place}.{key}", _haystack_part), place)
+
+
+# ── LlamaIndex ──
+
+
+def is_llama_index(data: Json) -> bool:
+    """Return whether messages have `additional_kwargs`, and blocks with a `block_type` (older ones: content)."""
+    messages, _ = messages_of(data)
+    return bool(messages) and all(
+        "role" in message and isinstance(message.get("additional_kwargs"), Mapping) for message in messages
+    )
+
+
+def _llama_index_part(conversation: Conversation, block: Line) -> AnyPart | None:
+    kind = block.get("block_type")
+    if kind == "text":
+        return Text(text_of(block.get("text")))
+    if kind == "thinking":
+        return read_thought(conversation, block.get("content"), block.get("additional_information") or None)
+    if kind == "tool_call":
+        return conversation.call(block.get("tool_name"), block.get("tool_kwargs"), block.get("tool_call_id"))
+    if kind == "image":
+        return _inline(block.get("image_mimetype"), block.get("image"), block.get("url"))
+    if kind == "document":
+        return _inline(block.get("document_mimetype"), block.get("data"), block.get("url"))
+    if kind == "audio":
+        return _inline(f"audio/{text_of(block.get('format')) or 'wav'}", block.get("audio"), block.get("url"))
+    return None
+
+
+def _add_llama_index(conversation: Conversation, message: Line, place: str) -> None:
+    more = message["additional_kwargs"]
+    key = "blocks" if "blocks" in message else "content"
+    role = role_of(message, LLAMA_INDEX, place)
+    if role == "tool":
+        pieces = read_blocks(conversation, message.get(key), f"{place}.{key}", _llama_index_part)
+        texts = [part.text for part, _ in pieces if isinstance(part, Text)]
+        result = conversation.result("\n".join(texts), call_id=more.get("tool_call_id"), name=more.get("name"))
+        conversation.add("tool", [(result, place)], place)
+        return
+    pieces = read_blocks(conversation, message.get(key), f"{place}.{key}", _llama_index_part)
+    if not any(kind.get("block_type") == "tool_call" for kind in mappings(message.get(key))):
+        for index, call in enumerate(mappings(more.get("tool_calls"))):
+            function = call.get("function")
+            inner = function if isinstance(function, Mapping) else call
+            made = conversation.call(inner.get("name"), inner.get("arguments"), call.get("id"))
+            pieces.append((made, f"{place}.additional_kwargs.tool_calls[{index}]"))
+    add_turn(conversation, role, pieces, place)
+
+
+# ── AutoGen ──
+
+_AUTOGEN_TEXTS = frozenset(
+    {"TextMessage", "UserMessage", "AssistantMessage", "SystemMessage", "MultiModalMessage", "StopMessage"}
+    | {"HandoffMessage", "ToolCallSummaryMessage", "StructuredMessage"}
+)
+_AUTOGEN_CALLS = frozenset({"ToolCallRequestEvent", "ToolCallExecutionEvent", "FunctionExecutionResultMessage"})
+
+
+def is_autogen(data: Json) -> bool:
+    """Return whether messages have a type that AutoGen has, and a speaker as `source`."""
+    messages, _ = messages_of(data)
+    kinds = [text_of(message.get("type")) for message in messages]
+    return (
+        bool(messages)
+        and all(kind.endswith(("Message", "Event")) for kind in kinds)
+        and any(
+            kind in _AUTOGEN_TEXTS | _AUTOGEN_CALLS and "content" in message
+            for kind, message in zip(kinds, messages, strict=True)
+        )
+    )
+
+
+def _autogen_part(conversation: Conversation, block: Line) -> AnyPart | None:
+    if "call_id" in block:
+        return conversation.result(
+            block.get("content"),
+            call_id=block["call_id"],
+            name=block.get("name"),
+            is_error=block.get("is_error") is True,
+        )
+    if "name" in block and "arguments" in block:
+        return conversation.call(block["name"], block["arguments"], block.get("id"))
+    return _inline("image/png", block.get("data"), block.get("url")) if "data" in block else None
+
+
+def _add_autogen(conversation: Conversation, message: Line, place: str) -> None:
+    kind, content = text_of(message.get("type")), message.get("content")
+    if kind == "ThoughtEvent":
+        conversation.add("assistant", [(Reasoning(text_of(content)), f"{place}.content")], place)
+        return
+    if kind not in _AUTOGEN_TEXTS | _AUTOGEN_CALLS:
+        conversation.leave_out(f"events of the kind {kind!r}", "they are not part of the conversation")
+        return
+    role: Role = "user" if message.get("source") == "user" or kind == "UserMessage" else "assistant"
+    pieces: list[Piece] = []
+    if text_of(message.get("thought")):
+        pieces.append((Reasoning(message["thought"]), f"{place}.thought"))
+    pieces += read_blocks(conversation, content, f"{place}.content", _autogen_part)
+    add_turn(conversation, "system" if kind == "SystemMessage" else role, pieces, place)
+
+
+# ── LangChain4j ──
+
+_LANGCHAIN4J_ROLES: dict[str, Role] = {"SYSTEM": "system", "USER": "user", "AI": "assistant"}
+_LANGCHAIN4J_RESULT = "TOOL_EXECUTION_RESULT"
+
+
+def is_langchain4j(data: Json) -> bool:
+    """Return whether messages have a type in capitals."""
+    messages, _ = messages_of(data)
+    kinds = {text_of(message.get("type")) for message in messages}
+    return bool(kinds) and kinds <= {*_LANGCHAIN4J_ROLES, _LANGCHAIN4J_RESULT}
+
+
+def _langchain4j_part(_conversation: Conversation, block: Line) -> AnyPart | None:
+    if block.get("type") == "TEXT":
+        return Text(text_of(block.get("text")))
+    inner = block.get({"IMAGE": "image", "AUDIO": "audio", "PDF": "pdfFile"}.get(text_of(block.get("type")), ""))
+    if not isinstance(inner, Mapping):
+        return None
+    kind = inner.get("mimeType") or ("application/pdf" if block["type"] == "PDF" else None)
+    return _inline(kind, inner.get("base64Data"), inner.get("url"))
+
+
+def _add_langchain4j(conversation: Conversation, message: Line, place: str) -> None:
+    key = "contents" if "contents" in message else "text"
+    if message["type"] == _LANGCHAIN4J_RESULT:
+        pieces = read_blocks(conversation, message.get(key), f"{place}.{key}", _langchain4j_part)
+        texts = [part.text for part, _ in pieces if isinstance(part, Text)]
+        result = conversation.result(
+            "\n".join(texts),
+            call_id=message.get("id"),
+            name=message.get("toolName"),
+            is_error=message.get("isError") is True,
+        )
+        conversation.add("tool", [(result, place)], place)
+        return
+    pieces = []
+    if text_of(message.get("thinking")):
+        pieces.append((Reasoning(message["thinking"]), f"{place}.thinking"))
+    pieces += read_blocks(conversation, message.get(key), f"{place}.{key}", _langchain4j_part)
+    for index, call in enumerate(mappings(message.get("toolExecutionRequests"))):
+        made = conversation.call(call.get("name"), call.get("arguments"), call.get("id"))
+        pieces.append((made, f"{place}.toolExecutionRequests[{index}]"))
+    conversation.add(_LANGCHAIN4J_ROLES[message["type"]], pieces, place, name=text_of(message.get("name")) or None)
+
+
+# ── Microsoft.Extensions.AI and Agent Framework ──
+
+
+def is_dotnet_ai(data: Json) -> bool:
+    """Return whether messages have `contents` with types: `$type` in .NET, `type` in Python."""
+    messages, _ = messages_of(data)
+    return bool(messages) and all(
+        "role" in message
+        and isinstance(message.get("contents"), list)
+        and all("$type" in block or "type" in block for block in mappings(message["contents"]))
+        for message in messages
+    )
+
+
+def _dotnet_part(conversation: Conversation, block: Line) -> AnyPart | None:
+    kind = (text_of(block.get("$type")) or text_of(block.get("type"))).replace("_", "").lower()
+    call_id = block.get("callId", block.get("call_id"))
+    if kind == "text":
+        return Text(text_of(block.get("text")))
+    if kind in {"reasoning", "textreasoning"}:
+        return read_thought(conversation, block.get("text"), block.get("protectedData", block.get("protected_data")))
+    if kind == "functioncall":
+        return conversation.call(block.get("name"), block.get("arguments"), call_id)
+    if kind == "functionresult":
+        failed = block.get("exception")
+        value = block.get("result") if failed is None else failed
+        return conversation.result(value, call_id=call_id, is_error=failed is not None)
+    if kind in {"data", "uri"}:
+        return _inline(block.get("mediaType", block.get("media_type")), None, block.get("uri"))
+    return None
+
+
+def _add_dotnet(conversation: Conversation, message: Line, place: str) -> None:
+    role = role_of(message, DOTNET_AI, place)
+    add_turn(
+        conversation, role, read_blocks(conversation, message["contents"], f"{place}.contents", _dotnet_part), place
+    )
+
+
+HAYSTACK_MESSAGES = Dataset(HAYSTACK, is_haystack, lambda data: _read(data, HAYSTACK, _add_haystack), lacks="the tools")
+LLAMA_INDEX_MESSAGES = Dataset(
+    LLAMA_INDEX, is_llama_index, lambda data: _read(data, LLAMA_INDEX, _add_llama_index), lacks="the tools"
+)
+AUTOGEN_MESSAGES = Dataset(AUTOGEN, is_autogen, lambda data: _read(data, AUTOGEN, _add_autogen), lacks="the tools")
+LANGCHAIN4J_MESSAGES = Dataset(
+    LANGCHAIN4J, is_langchain4j, lambda data: _read(data, LANGCHAIN4J, _add_langchain4j), lacks="the tools"
+)
+DOTNET_AI_MESSAGES = Dataset(
+    DOTNET_AI, is_dotnet_ai, lambda data: _read(data, DOTNET_AI, _add_dotnet), lacks="the tools"
+)

@@ -1,0 +1,110 @@
+"""Rows of training sets with messages in roles or columns of their own: ms-swift and Toucan, Nemotron. Read-only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from itertools import groupby
+
+import msgspec
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    left_over,
+    mappings,
+    read_tools,
+    refuse,
+    text_of,
+)
+from dragoman.codecs.datasets.trl import CALL_ROLES, add_message, content_pieces
+from dragoman.ir import Request, Text
+from dragoman.ir.values import parse_json
+
+SWIFT, NEMOTRON = "ms-swift", "nemotron"
+_RESULT_ROLES = frozenset({"tool_response", "tool", "observation"})
+
+
+# ── ms-swift: calls are messages of a role of their own ──
+
+
+def is_swift(data: Json) -> bool:
+    """Return whether messages have a role for calls."""
+    return isinstance(data, Mapping) and any(
+        text_of(message.get("role")) in CALL_ROLES for message in mappings(data.get("messages"))
+    )
+
+
+def read_swift(data: Json) -> Request:
+    """Read a row. Calls that follow each other were made in parallel."""
+    tools = read_tools(data.get("tools"))
+    conversation = Conversation(SWIFT, tools)
+    numbered = list(enumerate(items(data.get("messages"), SWIFT, "$.messages")))
+    for is_call, group in groupby(numbered, lambda one: text_of(one[1].get("role")) in CALL_ROLES):
+        if is_call:
+            pieces: list[Piece] = []
+            for index, message in group:
+                pieces += _calls(conversation, message.get("content"), f"$.messages[{index}].content")
+            conversation.add("assistant", pieces, pieces[0][1])
+            continue
+        for index, message in group:
+            place = f"$.messages[{index}]"
+            if text_of(message.get("role")) in _RESULT_ROLES:
+                result = conversation.result(message.get("content"), call_id=message.get("tool_call_id"))
+                conversation.add("tool", [(result, place)], place)
+            else:
+                add_message(conversation, message, place)
+    return conversation.finish(tools=tools, metadata=left_over(data, ("messages", "tools")))
+
+
+def _calls(conversation: Conversation, content: Json, place: str) -> list[Piece]:
+    """Return the calls in a message: JSON of one or several, or the text of a Python dict."""
+    parsed = _parsed(content) if isinstance(content, str) else content
+    found = parsed if isinstance(parsed, list) else [parsed]
+    if not found or not all(isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in found):
+        raise refuse(SWIFT, place, "JSON of a call or of a list of calls", content)
+    return [(conversation.call(call["name"], call.get("arguments"), call.get("id")), place) for call in found]
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return parse_json(text)
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+# ── Nemotron: the prompt as messages, the answer as text ──
+
+
+def is_nemotron(data: Json) -> bool:
+    """Return whether `input` are messages, and `output` is the text that answers them."""
+    given = data.get("input") if isinstance(data, Mapping) else None
+    return (
+        isinstance(data, Mapping)
+        and isinstance(data.get("output"), str)
+        and isinstance(given, list)
+        and bool(given)
+        and all(isinstance(message, Mapping) and "role" in message for message in given)
+        and not any(key in data for key in ("messages", "traceId", "model"))
+    )
+
+
+def read_nemotron(data: Json) -> Request:
+    conversation = Conversation(NEMOTRON)
+    if text_of(data.get("system_prompt")):
+        conversation.add("system", [(Text(data["system_prompt"]), "$.system_prompt")], "$.system_prompt")
+    for index, message in enumerate(data["input"]):
+        add_message(conversation, message, f"$.input[{index}]")
+    conversation.add("assistant", content_pieces(data["output"], "$.output", thinking=True), "$.output")
+    return conversation.finish(metadata=left_over(data, ("input", "output", "system_prompt")))
+
+
+SWIFT_ROW = Dataset(SWIFT, is_swift, read_swift)
+NEMOTRON_ROW = Dataset(NEMOTRON, is_nemotron, read_nemotron)
