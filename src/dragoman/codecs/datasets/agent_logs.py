@@ -290,7 +290,7 @@ def _is_pi_message(message: Json) -> bool:
 
 
 def read_pi(data: Json) -> Request:
-    """Read the branch that ends with the newest message; of older files, which are no trees, all messages."""
+    """Read the branch that ends with the newest message; in older files, which have no branches, all messages."""
     conversation = Conversation(PI)
     lines, model = items(data, PI, "$"), None
     for number in _pi_branch(lines):
@@ -388,7 +388,7 @@ def read_opencode(data: Json) -> Request:
 
 
 _OPENCODE_MARKS = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
-"""Parts that tell what the program did; the model does not see them."""
+"""Parts about what the program did; the model does not see them."""
 
 
 def _opencode_parts(conversation: Conversation, part: Line) -> list[AnyPart]:
