@@ -37,7 +37,7 @@ class BatchFileConverter(RecordConverter):
         self._to = BATCH_FILES.get(options.target)
         self._from = BATCH_FILES.get(options.source or "") or BATCH_FILES.get(expected.format if expected else "")
         self._prefix = id_prefix
-        self._sent_id = ""
+        self._sent_id, self._line = "", 0
         inner = structs.replace(
             options,
             target=options.target if self._to is None else self._to.format,
@@ -47,7 +47,7 @@ class BatchFileConverter(RecordConverter):
         super().__init__(inner, source_name, plain)
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
-        self._sent_id, self._error_status = "", None
+        self._line, self._sent_id, self._error_status = line, "", None
         outcome = super().convert(record, line)
         if self._sent_id and isinstance(outcome, bytes):
             self.id_digests += id_digest(self._sent_id)

@@ -23,6 +23,7 @@ from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import is_spelling
+from dragoman.ir.traits import PRIVATE_SETTING, UNKNOWN_PART, traits_of
 from dragoman.ir.values import encode_json, parse_json, single_line
 from dragoman.loss import SEVERITIES, Loss
 from dragoman.losses import LossLog
@@ -32,6 +33,9 @@ SNIFFED = 20
 """Records that are inspected to detect the format of a source."""
 _UNREADABLE = (DecodeError, *MALFORMED)
 _UNKNOWN = "a body of a known format; name it with --from"
+_LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
+"""As numbers: looking for one byte is several times faster than for bytes of length one."""
+_LEFT_OVER = UNKNOWN_PART | PRIVATE_SETTING
 
 
 class RecordConverter:
@@ -55,12 +59,11 @@ class RecordConverter:
         """Whether `last_losses` is wanted; their paths are not looked up otherwise."""
         self.last_losses: tuple[Loss, ...] = ()
         """The losses of the last record; empty if it was rejected."""
-        self._line = 0
         self._model_named: str | None = None
         self._error_status: int | None = None
         """HTTP status of an error body, if the record names it beside the body."""
         self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
-        self._sample = options.sample
+        self._sample, self._model, self._strict = options.sample, options.model, options.strict
         self._is_named = options.source is not None and options.kind != "auto"
         self._incoming = None if expected is None or expected.kind != "request" else codec(expected.format)
         """Codec for records that are requests, the most common kind; other kinds take an extra step."""
@@ -91,7 +94,6 @@ class RecordConverter:
             self._tally.not_sampled += 1
             return None
         self._input_sizes.append(len(record))
-        self._line = line
         try:
             found, encoded = self.translate(record)
         except DragomanError as error:
@@ -114,7 +116,7 @@ class RecordConverter:
             self._count_format(found)
             return None
         content = encoded.content
-        if b"\n" in content or b"\r" in content:
+        if _LINE_FEED in content or _CARRIAGE_RETURN in content:
             content = bytes(single_line(Raw(content)))
         if found is self._expected:
             self._output_sizes.append(len(content))
@@ -222,6 +224,9 @@ class RecordConverter:
         """Return whether nothing is left over that the expected format lacks, except keys that were checked before."""
         if self._is_named:
             return True
+        traits = traits_of(value) if type(value) is Request else None
+        if traits is not None and not traits[0] & _LEFT_OVER:
+            return True
         for message in value.messages:
             content = content_held(message)
             if type(content) is not str:
@@ -244,19 +249,18 @@ class RecordConverter:
 
     def _encode(self, found: Detected, value: Request | Completion | None, record: bytes = b"") -> Encoded:
         incoming: Codec = codec(found.format)
-        strict = self._options.strict
         if isinstance(value, Request):
             return self._encode_request(value, incoming)
         if isinstance(value, Completion):
             self._count_tokens(value)
-            return encode_response_for(value, self._target, paths=incoming.response_paths, strict=strict)
+            return encode_response_for(value, self._target, paths=incoming.response_paths, strict=self._strict)
         return translate_error(record, source=found.format, target=self._target.name, status=self._error_status)
 
     def _encode_request(self, value: Request, incoming: Codec) -> Encoded:
-        if self._options.model is not None:
-            structs.force_setattr(value, "model", self._options.model)  # decoded here, so no other code holds it
+        if self._model is not None:
+            structs.force_setattr(value, "model", self._model)  # decoded here, so no other code holds it
         self._model_named = value.model
-        return encode_request_for(value, self._target, paths=incoming.request_paths, strict=self._options.strict)
+        return encode_request_for(value, self._target, paths=incoming.request_paths, strict=self._strict)
 
     def count_model(self, model: str) -> None:
         """Count a model that a record names."""

@@ -31,7 +31,9 @@ FILE_SUFFIXES = (*SUFFIXES, "json")
 UNFINISHED = ".part"
 """Suffix of a file while it is written."""
 _LEVELS = {"gz": 6, "zst": 3}
-_BUFFER = 1 << 20
+_BUFFER = 1 << 16
+"""Larger pieces, such as the lines of a shard, are written without being copied into the buffer."""
+_COPIED_AT_ONCE = 1 << 20
 _TABLES = frozenset({"parquet", "arrow"})
 
 
@@ -308,7 +310,7 @@ def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
         return
     for name in names:
         with opened(name) as stream:
-            shutil.copyfileobj(stream, output, _BUFFER)
+            shutil.copyfileobj(stream, output, _COPIED_AT_ONCE)
 
 
 def _join_array(names: Sequence[str], output: IO[bytes]) -> None:

@@ -35,7 +35,7 @@ from dragoman.ir.values import encode_json, exact_json, parse_json
 
 STDIN = "-"
 _CHUNK = 1 << 20
-_LINES_AT_ONCE = 1 << 18
+_LINES_AT_ONCE = 1 << 17
 """Bytes of lines that are converted together: few enough to stay in the processor's cache."""
 SNIFFED_LINES = 10
 SNIFFED_BYTES = 1 << 14
@@ -409,20 +409,18 @@ def _read_lines(source: Source, shard: Shard) -> Iterator[list[bytes]]:
             stream.seek(position - 1)
             position += _rest_of_line(stream)[1] - 1
         while position < shard.stop:
-            chunk, length = _whole_lines(stream, min(_LINES_AT_ONCE, shard.stop - position))
-            if not length:
+            chunk = stream.read(min(_LINES_AT_ONCE, shard.stop - position))
+            if not chunk:
                 return
-            yield split_lines(chunk if position else chunk.removeprefix(BOM))
+            lines, length = split_lines(chunk), len(chunk)
+            if not chunk.endswith(b"\n"):
+                rest, more = _rest_of_line(stream)
+                lines[-1] += rest.removesuffix(b"\n")
+                length += more
+            if not position:
+                lines[0] = lines[0].removeprefix(BOM)
+            yield lines
             position += length
-
-
-def _whole_lines(stream: IO[bytes], size: int) -> tuple[bytes, int]:
-    """Read at least `size` bytes up to the end of a line, unless the stream ends. Returns them and the count read."""
-    chunk = stream.read(size)
-    if not chunk or chunk.endswith(b"\n"):
-        return chunk, len(chunk)
-    rest, length = _rest_of_line(stream)
-    return chunk + rest, len(chunk) + length
 
 
 def _rest_of_line(stream: IO[bytes]) -> tuple[bytes, int]:

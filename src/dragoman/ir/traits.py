@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec.structs import force_setattr, replace
 
 from dragoman.ir.notes import ADDED, SPELLINGS, Spelling, has_note, is_spelling
-from dragoman.ir.parts import AnyPart, Text
+from dragoman.ir.parts import AnyPart, Opaque, Text
 from dragoman.ir.requests import AnyTool, ProviderTool, Request, ToolDefinition
 from dragoman.ir.values import Metadata
 
@@ -54,6 +54,8 @@ UNANSWERED_END = 1 << 18
 """The last message calls tools, and the conversation ends there, as many stored ones do."""
 NAMED_SPEAKER = 1 << 19
 """A message names its speaker."""
+UNKNOWN_PART = 1 << 20
+"""A part that the format of the source does not know."""
 
 
 Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]
@@ -160,6 +162,8 @@ class TraitNotes:
             for citation in part.citations:
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
+        elif type(part) is Opaque:
+            self.bits |= UNKNOWN_PART
 
     def noted_on(self, request: Request, tool_names: AbstractSet[str], tool_bits: int) -> Request:
         """The request with its traits attached. Tools are examined separately (`tool_traits`)."""

@@ -11,6 +11,7 @@ from dragoman.ir.traits import (
     EMPTY_MESSAGE,
     MISPLACED_PART,
     NAMED_SPEAKER,
+    UNKNOWN_PART,
     TraitNotes,
     Traits,
     tool_traits,
@@ -63,7 +64,7 @@ def _note_part(part: AnyPart, role: str, notes: TraitNotes) -> None:
 
 
 def _note_piece(piece: AnyPart, notes: TraitNotes) -> None:
-    """Blank text inside a result is not noted: the encoder handles it."""
+    """Blank text and unknown parts inside a result are not noted: the encoder handles them."""
     bits = notes.bits
     notes.part(piece)
-    notes.bits = bits | (notes.bits & ~BLANK_TEXT)
+    notes.bits = bits | (notes.bits & ~(BLANK_TEXT | UNKNOWN_PART))

@@ -343,7 +343,7 @@ class MessageDecoder(TraitNotes):
                 self.call(part.id, part.name)
                 if part.metadata is not None:
                     self.metadata(part.metadata)
-            elif type(part) is not Opaque:
+            else:
                 self.part(part)
         self._turn_parts.append(part)
 

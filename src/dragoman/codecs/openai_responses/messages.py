@@ -79,7 +79,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, Spelling
 from dragoman.ir.parts import opaque_block_held, result_block_held
-from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, UNKNOWN_PART, TraitNotes
 from dragoman.ir.values import parse_json
 
 _reader = WireReader(Item, "openai-responses")
@@ -347,7 +347,7 @@ class MessageDecoder(TraitNotes):
             self.call(part.id, part.name)
             if part.metadata is not None:
                 self.metadata(part.metadata)
-        elif type(part) is not Opaque:
+        else:
             self.part(part)
         parts.append(part)
 
@@ -466,6 +466,7 @@ class MessageDecoder(TraitNotes):
         self._end_turn()
         role = role_of_item(head.type or "")
         self.turn(role)
+        self.bits |= UNKNOWN_PART
         self._messages.append(Message(role, tuple(parts)))
 
     def _add_client_item(self, raw: Raw, head: ItemHead) -> bool:
