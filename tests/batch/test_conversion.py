@@ -294,7 +294,7 @@ def converted_folder(name: str) -> bytes:
 
 
 @promise("batch:sinks")
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "json", "parquet", "arrow", ""])
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "json", "parquet", "arrow", "sqlite", ""])
 def test_every_sink(suffix: str, tmp_path: Path) -> None:
     records = lines(40)
     source = written(tmp_path, 40)
@@ -308,7 +308,7 @@ def test_every_sink(suffix: str, tmp_path: Path) -> None:
 
 
 @promise("batch:sinks")
-@pytest.mark.parametrize("suffix", ["json", "parquet", "arrow"])
+@pytest.mark.parametrize("suffix", ["json", "parquet", "arrow", "sqlite"])
 def test_a_file_of_no_records_is_one_that_can_be_read(suffix: str, tmp_path: Path) -> None:
     output = tmp_path / f"out.{suffix}"
     source = tmp_path / "in.jsonl"
@@ -318,12 +318,20 @@ def test_a_file_of_no_records_is_one_that_can_be_read(suffix: str, tmp_path: Pat
     assert read_back(output, suffix) == []
 
 
+def read_rows(output: Path, suffix: str) -> list[dict[str, Any]]:
+    if suffix != "sqlite":
+        table = pq.read_table(output) if suffix == "parquet" else pa.ipc.open_stream(output).read_all()
+        return cast("list[dict[str, Any]]", table.to_pylist())
+    with closing(sqlite3.connect(output)) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute("select * from records")]
+
+
 def read_back(output: Path, suffix: str) -> list[object]:
     if suffix == "json":
         return cast("list[object]", json.loads(output.read_bytes()))
-    if suffix in {"parquet", "arrow"}:
-        table = pq.read_table(output) if suffix == "parquet" else pa.ipc.open_stream(output).read_all()
-        rows = table.to_pylist()
+    if suffix in {"parquet", "arrow", "sqlite"}:
+        rows = read_rows(output, suffix)
         nested = {"input", "tools", "include"}
         return [
             {key: json.loads(value) if key in nested else value for key, value in row.items() if value is not None}

@@ -1,9 +1,11 @@
-"""Files in object storage (s3://, gs://, az://, memory://), through fsspec."""
+"""Files on this machine, or in object storage (s3://, gs://, az://, memory://) through fsspec."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
 
 from dragoman.errors import NotConfigured
 from dragoman.installation import install_command
@@ -30,3 +32,15 @@ def remote_file_system(name: str) -> tuple[Any, str]:
     except ValueError as error:
         raise NotConfigured(f"{name}: fsspec knows no such storage ({error})", missing="fsspec") from error
     return files, path
+
+
+@contextmanager
+def opened(name: str) -> Iterator[IO[bytes]]:
+    """Yield a file that is read."""
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        with files.open(path, "rb") as stream:
+            yield stream
+        return
+    with open(name, "rb") as stream:  # noqa: PTH123
+        yield stream

@@ -17,17 +17,16 @@ from secrets import token_hex
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-import msgspec
-
-from dragoman.batch.remote_files import is_remote, remote_file_system
-from dragoman.batch.tables import arrow
+from dragoman.batch.remote_files import is_remote, opened, remote_file_system
+from dragoman.batch.table_sinks import TablePacker, join_as_sqlite, join_tables
 from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.installation import install_command
 
 SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow")
 """Possible file types of a shard."""
-FILE_SUFFIXES = (*SUFFIXES, "json")
-"""Possible file types of one output file. A JSON array is made of shards of lines."""
+FILE_SUFFIXES = (*SUFFIXES, "json", "sqlite")
+"""Possible file types of one output file. A JSON array and a SQLite file are made of shards of lines."""
+_OTHER_SUFFIXES = {".ndjson": "jsonl", ".db": "sqlite", ".sqlite3": "sqlite"}
 UNFINISHED = ".part"
 """Suffix of a file while it is written."""
 _LEVELS = {"gz": 6, "zst": 3}
@@ -40,8 +39,8 @@ _TABLES = frozenset({"parquet", "arrow"})
 def suffix_of(name: str) -> str | None:
     """Return the kind of output file that a name asks for; None: it is a folder of shards."""
     lowered = name.lower()
-    if lowered.endswith(".ndjson"):
-        return "jsonl"
+    if (other := _OTHER_SUFFIXES.get(Path(lowered).suffix)) is not None:
+        return other
     for suffix in sorted(FILE_SUFFIXES, key=len, reverse=True):
         if lowered.endswith("." + suffix):
             return suffix
@@ -70,17 +69,6 @@ def read_file(name: str) -> bytes | None:
             return stream.read()
     except FileNotFoundError:
         return None
-
-
-@contextmanager
-def opened(name: str) -> Iterator[IO[bytes]]:
-    if is_remote(name):
-        files, path = remote_file_system(name)
-        with files.open(path, "rb") as stream:
-            yield stream
-        return
-    with open(name, "rb") as stream:  # noqa: PTH123
-        yield stream
 
 
 def exists(name: str) -> bool:
@@ -215,27 +203,7 @@ class _Gzip:
         return b""
 
 
-class _Table:
-    """A table with one column per key; nested values are JSON text, because their types differ by record."""
-
-    def __init__(self, suffix: str) -> None:
-        arrow()
-        self._suffix = suffix
-        self._lines: list[bytes] = []
-
-    def pack(self, block: bytes) -> bytes:
-        self._lines.extend(block.splitlines())
-        return b""
-
-    def finish(self) -> bytes:
-        table = _table_of(self._lines)
-        sink = arrow().BufferOutputStream()
-        with _table_writer(self._suffix, sink, table.schema) as writer:
-            writer.write_table(table)
-        return cast("bytes", sink.getvalue().to_pybytes())
-
-
-def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Table:
+def _packer(suffix: str) -> _Plain | _Gzip | _Packed | TablePacker:
     if suffix == "jsonl.gz":
         return _Gzip()
     if suffix == "jsonl.zst":
@@ -245,7 +213,7 @@ def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Table:
             message = f"zstd files need zstandard: {install_command('batch')}"
             raise NotConfigured(message, missing="zstandard") from error
         return _Packed(zstandard.ZstdCompressor(level=_LEVELS["zst"]).compressobj())
-    return _Table(suffix) if suffix in _TABLES else _Plain()
+    return TablePacker(suffix) if suffix in _TABLES else _Plain()
 
 
 def check_packages(suffix: str) -> None:
@@ -253,57 +221,13 @@ def check_packages(suffix: str) -> None:
     _packer(suffix)
 
 
-def _table_writer(suffix: str, output: Any, schema: Any) -> Any:
-    pyarrow = arrow()
-    if suffix == "parquet":
-        return pyarrow.parquet.ParquetWriter(output, schema, compression="zstd")
-    return pyarrow.ipc.new_stream(output, schema)  # what `datasets` reads and writes
-
-
-def _read_table(suffix: str, stream: IO[bytes]) -> Any:
-    pyarrow = arrow()
-    return pyarrow.parquet.read_table(stream) if suffix == "parquet" else pyarrow.ipc.open_stream(stream).read_all()
-
-
-def _read_schema(suffix: str, stream: IO[bytes]) -> Any:
-    pyarrow = arrow()
-    return pyarrow.parquet.read_schema(stream) if suffix == "parquet" else pyarrow.ipc.open_stream(stream).schema
-
-
-def _table_of(lines: Sequence[bytes]) -> Any:
-    rows = [_cells(msgspec.json.decode(line)) for line in lines]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: _column([row.get(name) for row in rows]) for name in names}
-    return arrow().table(columns)
-
-
-def _cells(record: Any) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        return {"record": msgspec.json.encode(record).decode()}
-    return {
-        key: msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
-        for key, value in record.items()
-    }
-
-
-def _column(values: list[Any]) -> Any:
-    """Return a column: values of one type keep it; mixed types become JSON text."""
-    pyarrow = arrow()
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        values = [None if value is None else float(value) for value in values]
-    elif len(kinds) > 1:
-        values = [
-            value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
-            for value in values
-        ]
-    return pyarrow.array(values)
-
-
 def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
     """Write all shards to the output, one after the other."""
     if suffix in _TABLES:
-        _join_tables(names, suffix, output)
+        join_tables(names, suffix, output)
+        return
+    if suffix == "sqlite":
+        join_as_sqlite(names, output)
         return
     if suffix == "json":
         _join_array(names, output)
@@ -322,21 +246,3 @@ def _join_array(names: Sequence[str], output: IO[bytes]) -> None:
                 output.write(before + line.removesuffix(b"\n"))
                 before = b",\n"
     output.write(b"[]\n" if before == b"[\n" else b"\n]\n")
-
-
-def _join_tables(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
-    """Write one row group, or one batch, per shard. Shards may have different columns: the file has all of them."""
-    pyarrow = arrow()
-    schemas = []
-    for name in names:
-        with opened(name) as stream:
-            schemas.append(_read_schema(suffix, stream))
-    schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
-    with _table_writer(suffix, output, schema) as writer:
-        for name in names:
-            with opened(name) as stream:
-                table = _read_table(suffix, stream)
-            for field in schema:
-                if field.name not in table.schema.names:
-                    table = table.append_column(field, pyarrow.nulls(table.num_rows, field.type))
-            writer.write_table(table.select(schema.names).cast(schema))

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -100,6 +100,10 @@ _ABOUT_DATA = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that `datasets.save_to_disk` writes about the data; the first two say that it wrote the folder."""
 
 
+_WITHOUT_FOLDERS = frozenset({"http", "https"})
+"""What a web server shows as a folder is a page."""
+
+
 def find_sources(names: Sequence[str], format_name: str | None = None) -> list[Source]:
     """Return the sources for files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order.
 
@@ -148,30 +152,43 @@ def _is_session_line(line: bytes) -> bool:
 def _local_paths(name: str) -> list[str]:
     path = Path(name)
     if path.is_dir():
-        # `datasets.save_to_disk` writes arrow files, downloaded datasets have data/*.parquet.
-        for patterns in _DATA_FILES:
-            files = (file for pattern in patterns for file in path.rglob(pattern) if _is_data(file))
-            if paths := sorted(str(file) for file in files):
-                return paths
-        known = ", ".join(pattern for patterns in _DATA_FILES for pattern in patterns)
-        raise SourceError(f"cannot read {name}: the folder has no {known}")
+        files = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+        return [str(path / file) for file in _data_files(name, files)]
     if path.exists():
         return [name]
     return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
 
 
-def _is_data(file: Path) -> bool:
-    """Return whether a file of a folder has records: not the state of a job, nor what `datasets` keeps beside them."""
-    if ".batch" in file.parts or file.name.startswith((".", "cache-")):
-        return False
-    return file.name not in _ABOUT_DATA or not any((file.parent / name).exists() for name in _ABOUT_DATA[:2])
-
-
 def _remote_paths(name: str) -> list[str]:
     files, path = remote_file_system(name)
     scheme = name.partition("://")[0]
-    found = files.glob(path) if any(sign in path for sign in "*?[") else [path]
-    return [file if "://" in file else f"{scheme}://{file}" for file in sorted(found)]
+    if any(sign in path for sign in "*?["):
+        found = sorted(files.glob(path))
+    elif scheme not in _WITHOUT_FOLDERS and files.isdir(path):
+        root = path.rstrip("/") + "/"
+        found = [root + file for file in _data_files(name, [file.removeprefix(root) for file in files.find(path)])]
+    else:
+        found = [path]
+    return [file if "://" in file else f"{scheme}://{file}" for file in found]
+
+
+def _data_files(name: str, files: Sequence[str]) -> list[str]:
+    """Return those files of a folder that have records, by their paths in it."""
+    # `datasets.save_to_disk` writes arrow files, downloaded datasets have data/*.parquet.
+    paths, known = sorted(PurePosixPath(file) for file in files), set(files)
+    data = [path for path in paths if _is_data(path, known)]
+    for patterns in _DATA_FILES:
+        if found := [str(path) for path in data if any(path.match(pattern) for pattern in patterns)]:
+            return found
+    wanted = ", ".join(pattern for patterns in _DATA_FILES for pattern in patterns)
+    raise SourceError(f"cannot read {name}: the folder has no {wanted}")
+
+
+def _is_data(file: PurePosixPath, known: set[str]) -> bool:
+    """Return whether a file of a folder has records: not the state of a job, nor what `datasets` keeps beside them."""
+    if ".batch" in file.parts or file.name.startswith((".", "cache-")):
+        return False
+    return file.name not in _ABOUT_DATA or not any(str(file.parent / name) in known for name in _ABOUT_DATA[:2])
 
 
 def _stdin_source() -> Source:

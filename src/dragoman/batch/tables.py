@@ -7,7 +7,7 @@ read: Arrow does not distinguish a missing key from one that is null.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -21,10 +21,15 @@ from dragoman.batch.rejects import Reject
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, InvalidValue, NotConfigured
 from dragoman.installation import install_command
+from dragoman.ir.values import exact_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+JSON_MARK = {b"dragoman": b"json"}
+"""Metadata of a column that has JSON text: every value of it that is JSON is read as JSON."""
+RECORD_COLUMN = "record"
+"""The column of records that are not objects. A table that has only this one is read as its values."""
 _LLM_CONVERSATIONS = 1_000
 _ROWS = 512
 """Rows in memory at a time."""
@@ -75,10 +80,24 @@ def rows_of(batch: pa.RecordBatch, column: str | None = None) -> Iterator[bytes]
     """Yield the rows of a batch as JSON: the whole row, or the value of one column."""
     if column is not None and column not in batch.schema.names:
         raise TableError(f"no column {column!r}; there are: {', '.join(batch.schema.names)}")
+    marked = [field.name for field in batch.schema if field.metadata and field.metadata.items() >= JSON_MARK.items()]
+    if column is None and marked == batch.schema.names == [RECORD_COLUMN]:
+        column = RECORD_COLUMN
     for begin in range(0, batch.num_rows, _ROWS):
         for row in batch.slice(begin, _ROWS).to_pylist():
-            value = row[column] if column is not None else row
-            yield _record(value, whole_row=column is None)
+            if column is None:
+                row.update({name: json_value(row[name]) for name in marked})
+            yield _record(row if column is None else row[column], whole_row=column is None)
+
+
+def is_json(text: str) -> bool:
+    return exact_json(text.encode()) is not None
+
+
+def json_value(value: Any) -> Any:
+    """Return a value of a column of JSON: JSON text as its exact JSON, other text unchanged."""
+    found = exact_json(value.encode()) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 def _record(value: Any, *, whole_row: bool) -> bytes:
@@ -149,8 +168,12 @@ def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterat
 
 # ── SQLite ──
 
+_BOOLEANS = frozenset({"BOOLEAN", "BOOL"})
+
 
 def _connect(name: str) -> sqlite3.Connection:
+    if is_remote(name):
+        raise TableError(f"cannot read {name}: SQLite reads files of this machine only; copy it to this machine first")
     return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
 
 
@@ -169,7 +192,7 @@ def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:
     return options.table is None and is_llm_database(database)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -179,7 +202,7 @@ def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
         if _is_llm(database, options):
             count = len(conversation_ids(database))
             return [*range(0, count, _LLM_CONVERSATIONS), count]
-        table = _quoted(_table(database, name, options))
+        table = quoted(_table(database, name, options))
         count, lowest, highest = database.execute(f"select count(*), min(rowid), max(rowid) from {table}").fetchone()  # noqa: S608
         if not count:
             return [0]
@@ -199,13 +222,26 @@ def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Itera
             yield from conversations(database, start, stop)
             return
         database.row_factory = sqlite3.Row
-        table = _quoted(_table(database, name, options))
+        table = quoted(_table(database, name, options))
+        declared = {row[1]: str(row[2]).upper() for row in database.execute(f"pragma table_info({table})")}
+        column = options.column or (RECORD_COLUMN if declared == {RECORD_COLUMN: "JSON"} else None)
+        if column is not None and column not in declared:
+            raise TableError(f"{name}: no column {column!r}; there are: {', '.join(declared)}")
         query = f"select * from {table} where rowid >= ? and rowid < ? order by rowid"  # noqa: S608
         for row in database.execute(query, (start, stop)):
-            if options.column is not None and options.column not in row.keys():  # noqa: SIM118 - a Row is not a mapping
-                raise TableError(f"{name}: no column {options.column!r}; there are: {', '.join(row.keys())}")
-            value = row[options.column] if options.column is not None else dict(row)
-            yield _record(value, whole_row=options.column is None)
+            value = row[column] if column is not None else _declared_values(row, declared)
+            yield _record(value, whole_row=column is None)
+
+
+def _declared_values(row: sqlite3.Row, declared: Mapping[str, str]) -> dict[str, Any]:
+    """Return a row with the types that SQLite itself lacks, as its columns declare them."""
+    values = dict(row)
+    for name, kind in declared.items():
+        if kind == "JSON":
+            values[name] = json_value(values[name])
+        elif kind in _BOOLEANS and values[name] in {0, 1}:
+            values[name] = bool(values[name])
+    return values
 
 
 # ── tables in memory ──

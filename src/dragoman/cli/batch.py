@@ -12,7 +12,7 @@ Converts files of stored requests, responses and conversations. SRC is a file, a
 glob, a folder (of shards, or a Hugging Face dataset), stdin (-) or an address in
 object storage (s3://…, gs://…): JSON Lines, JSON arrays, Parquet, Arrow, SQLite;
 .gz and .zst too. DST is a file (.jsonl, .jsonl.gz, .jsonl.zst, .json, .parquet,
-.arrow), a folder of shards, or stdout (-).
+.arrow, .sqlite), a folder of shards, or stdout (-).
 
 A record that cannot be converted goes to the reject file next to DST, with its line,
 path and reason; the others are converted. An interrupted job resumes when the same
