@@ -138,7 +138,7 @@ async def soak(seconds: float, streams: int) -> tuple[Counter[str], Running, lis
             await asyncio.sleep(0.02)
         outcome["logged"] = len(log.lines)
         outcome["in flight"] = running.gateway.metrics.in_flight
-        outcome["held upstream"] = sum(one.in_flight for one in running.gateway.router.opened())
+        outcome["held upstream"] = sum(one.in_flight for one in running.gateway.router.upstreams_in_use())
         outcome["connections"] = len(running.server.connections)
     upstream.close()
     return outcome, running, log.lines

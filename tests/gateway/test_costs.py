@@ -142,7 +142,7 @@ def test_a_budget_in_tokens(address: str, dragoman_simulator: Simulator) -> None
     used = in_store(address, lambda store: store.spent_tokens("short"))
     (row,) = [one for one in in_store(address, lambda store: store.usage(key_id="short")) if one.upstream]
     assert used == row.input + row.output > 0
-    assert [one.spent_tokens for one in in_store(address, lambda store: store.listed())].count(used) >= 1
+    assert [one.spent_tokens for one in in_store(address, lambda store: store.list_keys())].count(used) >= 1
 
 
 @promise("gateway:token-budget")

@@ -26,7 +26,7 @@ from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.openapi import DESCRIBED, description
 from dragoman.gateway.request_log import Log, LogFile, TextLog, open_log
 from dragoman.gateway.request_records import Record
-from dragoman.gateway.serve_command import ServeOptions, checked
+from dragoman.gateway.serve_command import ServeOptions, check_configuration
 from dragoman.gateway.state.base import Timing, Unavailable
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.memory import MemoryMeters
@@ -222,14 +222,14 @@ def test_the_check_asks_every_upstream(tmp_path: Path) -> None:
     with Simulator() as simulator:
         good = f'[providers.a]\nkind = "openai-chat"\napi_key = "k"\nbase_url = "{simulator.url}/openai/v1"\n'
         file.write_text(good)
-        found = checked(ServeOptions(file=file))
+        found = check_configuration(ServeOptions(file=file))
         assert found.reachable
         assert found.lines[1].startswith("  a: works: ")
         file.write_text(good + '[providers.b]\nkind = "anthropic"\napi_key = "k"\nbase_url = "http://127.0.0.1:9"\n')
-        found = checked(ServeOptions(file=file))
+        found = check_configuration(ServeOptions(file=file))
         assert not found.reachable
         assert "  b: silent: nothing answers at http://127.0.0.1:9" in found.lines
-        assert checked(ServeOptions(file=file), offline=True).reachable
+        assert check_configuration(ServeOptions(file=file), offline=True).reachable
 
 
 # ── the files of deploy/ ──
@@ -351,8 +351,8 @@ def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
     text = re.sub(r"(ssl_certificate +)\S+;", rf"\1{tmp_path / 'chain.pem'};", text)
     whole = tmp_path / "whole.conf"
     whole.write_text(f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{ access_log off;\n{text}\n}}\n")
-    checked = subprocess.run([nginx, "-t", "-c", str(whole)], check=False, capture_output=True, text=True)  # noqa: S603
-    assert "syntax is ok" in checked.stderr, checked.stderr
+    tested = subprocess.run([nginx, "-t", "-c", str(whole)], check=False, capture_output=True, text=True)  # noqa: S603
+    assert "syntax is ok" in tested.stderr, tested.stderr
 
 
 @promise("gateway:operations")

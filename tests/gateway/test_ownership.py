@@ -336,7 +336,7 @@ def test_null_characters_are_stored_and_paid_for(shared_home: str) -> None:
             assert send(gateway.url, "/v1/conversations", made, keyed).status == 200
             for path in ("/v1/files?after=%00", "/v1/batches?after=%00"):
                 assert send(gateway.url, path, headers=keyed, method="GET").status == 200
-    (row,) = in_store(shared_home, lambda store: store.listed())
+    (row,) = in_store(shared_home, lambda store: store.list_keys())
     assert row.spent == pytest.approx(0.007)
 
 

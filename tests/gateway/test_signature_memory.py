@@ -13,7 +13,12 @@ from msgspec import structs
 
 from dragoman import ir
 from dragoman.gateway.config import read_config
-from dragoman.gateway.signature_memory import SignatureMemory, UnsignedEvents, restored, unsigned
+from dragoman.gateway.signature_memory import (
+    SignatureMemory,
+    UnsignedEvents,
+    hide_foreign_signatures,
+    restore_signatures,
+)
 from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, every_format, simulated
@@ -170,7 +175,7 @@ def test_what_is_owed_returns_however_the_message_was_changed(
         memory = SignatureMemory(store, 3600.0)
         await memory.remember(answer, "me")
         request = ir.Request("m", (ir.Message("user", "go"), structs.replace(message, parts=tuple(kept))))
-        again = restored(request, await memory.recall(request, "me"), family)
+        again = restore_signatures(request, await memory.recall(request, "me"), family)
         await store.close()
         return again.messages[1]
 
@@ -182,7 +187,7 @@ def test_what_is_owed_returns_however_the_message_was_changed(
 
 @given(answer=signed_answers())
 def test_clients_are_given_nothing_that_is_not_theirs(answer: ir.Completion) -> None:
-    shown = unsigned(answer, "another").messages[0]
+    shown = hide_foreign_signatures(answer, "another").messages[0]
     assert all(getattr(part, "signature", None) is None for part in shown.parts)
     assert shown.text == answer.messages[0].text
     assert len(shown.tool_calls) == len(answer.messages[0].tool_calls)

@@ -249,7 +249,7 @@ def test_keys(addresses: Server) -> None:
             assert not await store.rotate("ada", "d5")
             assert await store.grant("d4") is None
             assert await store.any_keys()
-            rows = await store.listed()
+            rows = await store.list_keys()
             assert [(row.name, row.state, row.models) for row in rows] == [
                 ("ada", "revoked", ("a/*", "b")),
                 ("bob", "good", ()),
@@ -305,7 +305,7 @@ def test_an_entry_that_cannot_be_written_does_not_block_the_others(addresses: Se
             assert 2 <= written <= 3, "SQLite keeps a zero in a text, PostgreSQL does not"
             assert await ledger.spent("ada") == written * 0.25
             for id in ("a\0b", "\ud800"):
-                assert await ledger.store.kept(id, "ada") is None
+                assert await ledger.store.find_response(id, "ada") is None
                 assert not await ledger.store.forget(id, "ada")
 
     finish(scenario())
@@ -395,8 +395,8 @@ def test_responses_are_found_by_their_owner_along_with_those_before(addresses: S
             await store.keep(Kept("r1", "ada", None, b"[0]", b"promised"))
             await store.keep(first)
             await store.keep(second)
-            assert await store.kept("r2", "ada") == second
-            assert await store.kept("r2", "bob") is None
+            assert await store.find_response("r2", "ada") == second
+            assert await store.find_response("r2", "bob") is None
             assert await store.chain("r2", "ada") == [second, first]
             assert await store.chain("r2", "bob") == []
             await store.keep(Kept("loop", "ada", "loop", b"[]", b"{}"))
@@ -443,13 +443,13 @@ def test_signed_messages_are_found_by_their_owner_while_they_are_young(addresses
             await store.remember("ada", "call:1", b"[1]")
             await store.remember("ada", "call:2", b"[2]")
             await store.remember("ada", "call:1", b"[3]")
-            assert await store.recalled("ada", ["call:1", "call:2", "call:3"], 60.0) == {
+            assert await store.recall("ada", ["call:1", "call:2", "call:3"], 60.0) == {
                 "call:1": b"[3]",
                 "call:2": b"[2]",
             }
-            assert await store.recalled("bob", ["call:1"], 60.0) == {}
-            assert await store.recalled("ada", ["call:1"], 0.0) == {}
-            assert await store.recalled("ada", ["\0"], 60.0) == {}
+            assert await store.recall("bob", ["call:1"], 60.0) == {}
+            assert await store.recall("ada", ["call:1"], 0.0) == {}
+            assert await store.recall("ada", ["\0"], 60.0) == {}
 
     asyncio.run(run())
 

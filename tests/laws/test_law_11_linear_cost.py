@@ -26,7 +26,7 @@ from dragoman.drivers.typed_output import output_of
 from dragoman.embeddings import DIALECTS, EmbeddingRequest, EmbeddingResponse, merge, split
 from dragoman.errors import DragomanError
 from dragoman.gateway.answer_cache import directives
-from dragoman.gateway.body_log import redacted
+from dragoman.gateway.body_log import redact
 from dragoman.gateway.capture import without_keys
 from dragoman.gateway.http_request import Head
 from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
@@ -795,7 +795,7 @@ KEYS: dict[str, Callable[[int], bytes]] = {
 def redaction_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     for dimension, build in KEYS.items():
         yield "redaction", dimension, "capture", _prepared(without_keys, build)
-        yield "redaction", dimension, "log", _prepared(redacted, build, 1, 1 << 30)
+        yield "redaction", dimension, "log", _prepared(redact, build, 1, 1 << 30)
 
 
 TEXTS: dict[str, Callable[[int], tuple[str, ...]]] = {

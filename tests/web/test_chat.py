@@ -205,7 +205,7 @@ def test_a_reader_that_reconnects_gets_what_it_missed_and_the_rest(tmp_path: Pat
     async def work(web: Web) -> None:
         path = await web.new()
         await web.ask("POST", f"{path}/messages", {"text": "@gemini go"})
-        service = web.hub.opened(path.rpartition("/")[2]).service
+        service = web.hub.get(path.rpartition("/")[2]).service
         while not service.open_questions:  # noqa: ASYNC110 - the page would look, too
             await asyncio.sleep(0.01)
         async with web.events(path) as events:

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(serve_command.environment_for(arguments.print_env, options, arguments.model))
             return 0
         if arguments.check:
-            found = serve_command.checked(options, offline=arguments.offline)
+            found = serve_command.check_configuration(options, offline=arguments.offline)
             print("\n".join(found.lines))
             return OK if found.reachable else UNREACHABLE
         return serve_command.serve(options)

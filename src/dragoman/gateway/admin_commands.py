@@ -82,7 +82,7 @@ async def _create(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
 
 
 async def _list(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
-    rows = await store.listed()
+    rows = await store.list_keys()
     if arguments.json:
         return [_json({**msgspec.structs.asdict(row), "state": row.state}) for row in rows]
     return [_line_of(row) for row in rows]

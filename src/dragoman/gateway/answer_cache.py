@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.registry import codec
-from dragoman.gateway.client_request import ClientRequest, opened, outgoing_of
+from dragoman.gateway.client_request import ClientRequest, complete_start, outgoing_of
 from dragoman.gateway.config import CacheTable
 from dragoman.gateway.relay import LARGE
 from dragoman.gateway.request_records import Record
@@ -105,13 +105,13 @@ class AnswerCache:
             return Lookup("bypass")
         if "no-cache" in wanted:
             return Lookup("miss", key)
-        found = await self._found(key)
+        found = await self._find(key)
         limit = wanted.get("max-age")
         if found is None or (limit is not None and time.time() - found.created > limit):
             return Lookup("miss", key)
         return Lookup("hit", key, found)
 
-    async def _found(self, key: str) -> CachedAnswer | None:
+    async def _find(self, key: str) -> CachedAnswer | None:
         try:
             stored = await self._store.find(key)
             found = None if stored is None else _answer(stored)
@@ -159,7 +159,7 @@ def cache_key(client_request: ClientRequest, plan: Plan, owner: str) -> str | No
     """Return a digest of the request and its targets, or None if the request cannot be compared."""
     targets = sorted({(one.upstream.channel.base_url, one.model) for one in plan.candidates})
     try:
-        content = _builtins(msgspec.json.encode(client_request.decoded()))
+        content = _builtins(msgspec.json.encode(client_request.decode()))
     except (msgspec.MsgspecError, RecursionError):
         return None
     body = {name: value for name, value in content.items() if name not in _IGNORED}
@@ -199,14 +199,14 @@ def replay_whole(answer: CachedAnswer, client_request: ClientRequest) -> tuple[b
 def replay_stream(answer: CachedAnswer, client_request: ClientRequest) -> tuple[bytes, tuple[Loss, ...]]:
     protocol, account = client_request.protocol, Accumulator()
     encoder = StreamEncoder(protocol.format, account=account, **client_request.options)
-    if hides_reasoning(client_request.decoded(), codec(protocol.format).profile):
+    if hides_reasoning(client_request.decode(), codec(protocol.format).profile):
         encoder.change_events(HiddenReasoning(encoder.log))
     outgoing = outgoing_of(client_request)
     if outgoing is not None:
         encoder.change_events(outgoing)
     out: list[bytes] = []
     for events in stream_events(answer.completion):
-        replayed = [opened(one, client_request) if isinstance(one, StreamStart) else one for one in events]
+        replayed = [complete_start(one, client_request) if isinstance(one, StreamStart) else one for one in events]
         account.add(replayed)
         out.append(encoder.encode(replayed))
     return b"".join([*out, encoder.close()]), encoder.losses

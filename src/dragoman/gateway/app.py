@@ -26,7 +26,7 @@ from dragoman.gateway.costs import PriceList
 from dragoman.gateway.embeddings_endpoint import embed
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
-from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
+from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, expected_use, make_estimate
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadBody, BadRequest, Head, check_content_type, is_local_name
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
@@ -110,8 +110,8 @@ class Gateway:
 
     def replace(self, router: Router, access: Access) -> None:
         router.adopt(self.router)
-        kept = set(router.opened())
-        retired = [upstream for upstream in self.router.opened() if upstream not in kept]
+        kept = set(router.upstreams_in_use())
+        retired = [upstream for upstream in self.router.upstreams_in_use() if upstream not in kept]
         self._retiring.add(asyncio.ensure_future(self._retire(retired)))
         self.router, self.access, self.catalogue = router, access, Catalogue(router)
         self.prices = PriceList(router.config)
@@ -128,7 +128,7 @@ class Gateway:
         for task in self._retiring:
             task.cancel()
         await asyncio.gather(*self._retiring, return_exceptions=True)
-        for upstream in self.router.opened():
+        for upstream in self.router.upstreams_in_use():
             await upstream.channel.transport.close()
 
     async def __call__(self, exchange: Exchange) -> None:
@@ -160,23 +160,23 @@ class Gateway:
         try:
             await _HANDLERS[endpoint.operation](self, endpoint, exchange, record)
         except NoSuchModel as error:
-            self.refused(exchange, record, unknown_model(endpoint.format, error.model, error.hint))
+            self.refuse(exchange, record, unknown_model(endpoint.format, error.model, error.hint))
         except DecodeError as error:
-            self.refused(exchange, record, unreadable_request(error))
+            self.refuse(exchange, record, unreadable_request(error))
         except (Denied, BadBody, UnknownResponse) as error:
-            self.refused(exchange, record, error.failure)
+            self.refuse(exchange, record, error.failure)
         except Unavailable as error:
             self.log.event("database_away", id=record.id, error=str(error))
-            self.refused(exchange, record, _AWAY)
+            self.refuse(exchange, record, _AWAY)
         except Failed as failed:
-            self._failed(exchange, record, failed)
+            self._send_failure(exchange, record, failed)
         except Gone:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this request
             record.error = _describe_exception(error)
             self.log.event("error", id=record.id, error=record.error)
             exchange.close_after()
-            self.refused(exchange, record, Failure("server", "Internal error of the gateway.", 500))
+            self.refuse(exchange, record, Failure("server", "Internal error of the gateway.", 500))
 
     def done(self, record: Record) -> None:
         self._measure(record)
@@ -208,7 +208,7 @@ class Gateway:
         self._measure(record)
         await caller.settle(record)
 
-    def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
+    def refuse(self, exchange: Exchange, record: Record, failure: Failure) -> None:
         if len(failure.message) > _LONGEST_MESSAGE:  # it quotes what the client sent, which may be megabytes
             failure = structs.replace(failure, message=f"{failure.message[:_LONGEST_MESSAGE]}…")
         record.failure = failure.kind
@@ -217,17 +217,17 @@ class Gateway:
             return
         record.status = refuse(exchange, failure, record.client, _marks(record))
 
-    def _failed(self, exchange: Exchange, record: Record, failed: Failed) -> None:
+    def _send_failure(self, exchange: Exchange, record: Record, failed: Failed) -> None:
         raw = failed.raw
         if raw is None:
-            self.refused(exchange, record, failed.failure)
+            self.refuse(exchange, record, failed.failure)
             return
         record.failure, record.error, record.status = failed.failure.kind, failed.failure.message, raw.status
         exchange.send(raw.status, {**JSON, **raw.headers, **_marks(record)}, raw.body)
 
     # ── generating ──
 
-    async def admitted(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> Caller:
+    async def admit(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> Caller:
         """Check the caller before any of the body is read, then read the body to `exchange.body`."""
         if "origin" in exchange.head.headers:
             self._check_page(exchange)
@@ -311,7 +311,7 @@ class Gateway:
             known=known,
         )
 
-    def planned(self, caller: Caller, client_request: ClientRequest, record: Record) -> Plan:
+    def plan_request(self, caller: Caller, client_request: ClientRequest, record: Record) -> Plan:
         caller.may_use(client_request.model)
         if caller.is_restricted:
             check_model_key(client_request)
@@ -320,9 +320,9 @@ class Gateway:
         return plan
 
     async def generate(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-        caller = await self.admitted(endpoint, exchange, record)
+        caller = await self.admit(endpoint, exchange, record)
         client_request = self.client_request(endpoint, exchange, record)
-        plan = self.planned(caller, client_request, record)
+        plan = self.plan_request(caller, client_request, record)
         if ESTIMATE_HEADER in client_request.headers:
             await self._estimate(client_request, plan, exchange, record)
             return
@@ -457,15 +457,15 @@ class Gateway:
         record.operation, record.status = "estimate", 200
         size = len(client_request.body)
         expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
-        exchange.send(200, {**JSON, **_marks(record)}, _encode(estimated(expected, plan)))
+        exchange.send(200, {**JSON, **_marks(record)}, _encode(make_estimate(expected, plan)))
 
     async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """Look up what vendors signed earlier in this conversation, for clients of other formats."""
         client_request.hides_signatures = not client_request.protocol.keeps_unknown_keys
         if len(client_request.body) <= LARGE:
-            request = client_request.decoded()
+            request = client_request.decode()
         else:
-            request = await asyncio.to_thread(client_request.decoded)
+            request = await asyncio.to_thread(client_request.decode)
         if self.signatures.may_know(request):
             client_request.remembered = await self.signatures.recall(request, owner)
 
@@ -600,7 +600,7 @@ class Gateway:
     ) -> None:
         """Reply with a queued response now, and run the request in the background."""
         background = keeping.background(plan.route)
-        promise = await background.promised()
+        promise = await background.queue()
         worker = caller.handed_over()
         captured, record.capture = record.capture, None
 
@@ -673,9 +673,9 @@ class Gateway:
     # ── counting ──
 
     async def count(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-        caller = await self.admitted(endpoint, exchange, record)
+        caller = await self.admit(endpoint, exchange, record)
         client_request = self.client_request(endpoint, exchange, record)
-        plan = self.planned(caller, client_request, record)
+        plan = self.plan_request(caller, client_request, record)
         await self.enter(caller, client_request, plan, record)
         try:
             await self._count(client_request, plan.candidates[0], exchange, record)
@@ -717,7 +717,7 @@ class Gateway:
     # ── nothing ──
 
     async def none(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-        self.refused(
+        self.refuse(
             exchange, record, unknown_path(endpoint.format, exchange.head, other_method=endpoint.operation == "method")
         )
 

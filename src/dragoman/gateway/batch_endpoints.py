@@ -26,10 +26,10 @@ from dragoman.gateway.batch_formats import (
     about_batch,
     about_file,
     address_of,
-    anthropic_created,
-    gemini_created,
+    create_anthropic_batch,
+    create_gemini_batch,
+    create_openai_batch,
     models_of,
-    openai_created,
     read_gemini,
     read_openai,
     refuse,
@@ -172,7 +172,7 @@ def _with_upstream_models(request: PassedRequest, content: bytes, whole: bytes, 
 
 
 async def _check_room(request: PassedRequest, size: int) -> None:
-    used, open_batches = await request.gateway.batches.store.used(request.caller.id)
+    used, open_batches = await request.gateway.batches.store.usage_of(request.caller.id)
     most = request.gateway.batches.most_bytes
     if used + size > most:
         words = f"This gateway keeps at most {most} bytes of files and batches for a key; delete some first."
@@ -410,7 +410,7 @@ async def _create_openai(request: PassedRequest) -> Created | bool | Plan:
         return await _keeper_of(request, file_id)
     given = read_openai(body)
     content = await store.content(stored.id)
-    return await off_loop_if_large(len(content), openai_created, given, body, content)
+    return await off_loop_if_large(len(content), create_openai_batch, given, body, content)
 
 
 class _Input(msgspec.Struct):
@@ -440,7 +440,7 @@ async def _keeper_of(request: PassedRequest, file_id: str) -> bool | Plan:
 async def _create_anthropic(request: PassedRequest) -> Created | Plan:
     body, row = request.exchange.body, request.endpoint.passed
     assert row is not None  # noqa: S101 - see serve_here
-    created = await off_loop_if_large(len(body), anthropic_created, body, request.exchange.head)
+    created = await off_loop_if_large(len(body), create_anthropic_batch, body, request.exchange.head)
     models = await off_loop_if_large(len(body), models_of, created.content)
     plan = _destination(request, models, row.providers)
     if plan is None:
@@ -472,7 +472,7 @@ async def _create_gemini(request: PassedRequest) -> Created | bool | Plan:
     content = None if stored is None else await store.content(stored.id)
     version = request.endpoint.path.split("/")[1]
     return await off_loop_if_large(
-        len(content or request.exchange.body), gemini_created, given, model, version, content
+        len(content or request.exchange.body), create_gemini_batch, given, model, version, content
     )
 
 
@@ -561,7 +561,7 @@ async def listed_here(request: PassedRequest) -> tuple[list[dict[str, Any]], boo
     size = min(_count(limit), _LONGEST_PAGE) or _PAGE
     after = parameters.get("after") or parameters.get("after_id") or parameters.get("pageToken") or ""
     store = request.gateway.batches.store
-    found = await store.listed(f"{request.format} {part}", request.caller.id, size + 1, after)
+    found = await store.list_objects(f"{request.format} {part}", request.caller.id, size + 1, after)
     page = found[:size]
     if part == "file":
         shown = [_show_file(request, one) for one in page if about_file(one.about).expected is None]

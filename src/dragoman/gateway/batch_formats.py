@@ -164,7 +164,7 @@ def read_openai(body: bytes) -> _OpenAIBatch:
     return given
 
 
-def openai_created(given: _OpenAIBatch, body: bytes, content: bytes) -> Created:
+def create_openai_batch(given: _OpenAIBatch, body: bytes, content: bytes) -> Created:
     """Return the batch to create. An invalid file makes a failed batch that lists the problems."""
     problems: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -270,7 +270,7 @@ class _AnthropicBatch(Struct):
 _anthropic_batch = msgspec.json.Decoder(_AnthropicBatch).decode
 
 
-def anthropic_created(body: bytes, head: Head) -> Created:
+def create_anthropic_batch(body: bytes, head: Head) -> Created:
     """Return the batch to create. Raises `BadBody`. The parameters of each request are checked when it runs."""
     try:
         requests = _anthropic_batch(body).requests
@@ -385,7 +385,7 @@ def read_gemini(body: bytes) -> GeminiInput:
     return GeminiInput(batch.display_name or batch.display_name_, file_name, requests)
 
 
-def gemini_created(batch: GeminiInput, model: str, version: str, content: bytes | None) -> Created:
+def create_gemini_batch(batch: GeminiInput, model: str, version: str, content: bytes | None) -> Created:
     """Return the batch to create. Raises `BadBody`. `content` is the input file; None if the requests are inline."""
     inline = content is None
     if content is None:

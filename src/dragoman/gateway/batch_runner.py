@@ -214,7 +214,7 @@ class BatchRunner:
     async def _run_items(self, running: _Running) -> None:
         id = running.stored.id
         content = await self.store.content(id)
-        finished = await self.store.finished(id)
+        finished = await self.store.finished_places(id)
         working: set[asyncio.Task[None]] = set()
         try:
             for item in items_of(content):
@@ -266,7 +266,7 @@ class BatchRunner:
         """End the batch, and add a result for each request that never ran."""
         about, stored = running.about, running.stored
         format = stored.kind.partition(" ")[0]
-        finished = await self.store.finished(stored.id)
+        finished = await self.store.finished_places(stored.id)
         ending = "canceled" if running.is_canceled else "expired"
         if len(finished) < about.total:
             for item in items_of(await self.store.content(stored.id)):

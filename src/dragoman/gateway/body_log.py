@@ -21,15 +21,15 @@ def logged_bodies(request: CapturedRequest, most: int) -> dict[str, str]:
     """Return what the client sent and received; empty if the request was released to free memory."""
     bodies: dict[str, str] = {}
     if request.body is not None:
-        bodies["request"] = redacted(request.body.content, request.body.size, most)
+        bodies["request"] = redact(request.body.content, request.body.size, most)
     sent = request.answer.content if request.answer is not None else b"".join(out for _, _, out in request.pieces)
     if sent:
         size = request.answer.size if request.answer is not None else len(sent) + request.unheld_bytes
-        bodies["answer"] = redacted(sent, size, most)
+        bodies["answer"] = redact(sent, size, most)
     return bodies
 
 
-def redacted(content: bytes, size: int, most: int) -> str:
+def redact(content: bytes, size: int, most: int) -> str:
     text = without_keys(content).decode("utf-8", "replace")
     text = _DATA_URL.sub(lambda found: f"{found[1]}[{len(found[2])} characters]", text)
     text = _LONG.sub(lambda found: f"[{len(found[0])} characters]", text)

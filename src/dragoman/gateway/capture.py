@@ -201,12 +201,12 @@ class CapturedRequest:
     @property
     def body(self) -> Body | None:
         """The client's body, decompressed. None if the request was refused before its body was read."""
-        return None if self._body is None else self._shown(self._body, keyed=self._has_keys)
+        return None if self._body is None else self._body_of(self._body, keyed=self._has_keys)
 
     @property
     def answer(self) -> Body | None:
         """The answer to the client, if it did not stream."""
-        return None if self._answer is None else self._shown(self._answer, keyed=False)
+        return None if self._answer is None else self._body_of(self._answer, keyed=False)
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -218,7 +218,7 @@ class CapturedRequest:
         """Whether the client's body may contain keys; if not, its translation contains none either."""
         return may_have_keys(self._body, self.record.client) if isinstance(self._body, bytes) else self._cut_keys
 
-    def _shown(self, held: Content, *, keyed: bool) -> Body:
+    def _body_of(self, held: Content, *, keyed: bool) -> Body:
         if isinstance(held, Body):  # its keys were removed when it was cut
             return held
         return Body(without_keys(held) if keyed else held, len(held))
@@ -233,12 +233,12 @@ class CapturedRequest:
             method=call.http.method,
             url=_hidden_address(call.http.url),
             headers=hidden_headers(call.http.headers),
-            body=self._shown(call.sent, keyed=keyed),
+            body=self._body_of(call.sent, keyed=keyed),
             losses=call.losses,
             began=call.began - started,
             ended=None if call.ended is None else call.ended - started,
             status=call.status,
-            answer=None if call.answer is None else self._shown(call.answer, keyed=False),
+            answer=None if call.answer is None else self._body_of(call.answer, keyed=False),
             failure=call.failure,
             error=call.error,
         )

@@ -96,7 +96,7 @@ class ClientRequest(Struct, kw_only=True):
     hides_signatures: bool = False
     """Other vendors' signatures are not sent to the client but remembered here."""
 
-    def decoded(self) -> Request:
+    def decode(self) -> Request:
         if self.request is None:
             request = codec(self.protocol.format).decode_request(self.body)
             if request.stream is not None or self.stream:
@@ -123,8 +123,8 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
         return kind(
             source=source,
             target=protocol.format,
-            request=self.client_request.decoded(),
-            opening=lambda start: opened(start, self.client_request),
+            request=self.client_request.decode(),
+            opening=lambda start: complete_start(start, self.client_request),
             outgoing=outgoing_of(self.client_request),
             **self.client_request.options,
         )
@@ -135,7 +135,7 @@ def outgoing_of(client_request: ClientRequest) -> UnsignedEvents | None:
     return UnsignedEvents(family_of(client_request.protocol)) if client_request.hides_signatures else None
 
 
-def opened(start: StreamStart, client_request: ClientRequest) -> StreamStart:
+def complete_start(start: StreamStart, client_request: ClientRequest) -> StreamStart:
     """Return the start event with id, time and model as clients of this format expect; some APIs omit the model."""
     protocol = client_request.protocol
     id, created = own_id(start.id, protocol), own_time(start.created, protocol)

@@ -35,7 +35,7 @@ def has_own_compaction(body: bytes) -> bool:
     return _TAG_BYTES in body
 
 
-def expanded(item: Raw) -> Raw:
+def expand_compaction(item: Raw) -> Raw:
     """Turn a compaction item of this gateway into a message with the summary; return other items unchanged."""
     if _TAG_BYTES not in bytes(item):
         return item

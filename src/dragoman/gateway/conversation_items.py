@@ -57,7 +57,7 @@ def check_results(before: Sequence[Raw], own: Sequence[Raw]) -> None:
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
-def identified(items: Sequence[Raw]) -> list[tuple[str, bytes]]:
+def with_ids(items: Sequence[Raw]) -> list[tuple[str, bytes]]:
     """Return each item with its id, and add missing ids."""
     return [_with_id(item) for item in items]
 

@@ -50,7 +50,7 @@ class _Answered(Struct, frozen=True):
 
 
 async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     check_content_type(exchange.head)
     size = len(exchange.body)
     model = endpoint.model or await off_loop_if_large(size, model_in, exchange.body, exchange.head)
@@ -143,7 +143,7 @@ async def _answers(
 async def _send(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
     opened = await gateway.relay.open(call, candidate, same=same)
     try:
-        with gateway.relay.counted() as count:
+        with gateway.relay.counting_bytes() as count:
             return await read_whole(opened.response, _LARGEST_ANSWER, count=count), dict(opened.response.headers)
     finally:
         opened.release()

@@ -43,14 +43,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """The models that would be tried, as `provider/model`, in order."""
 
 
-def estimated(expected: Expected, plan: Plan) -> Estimate:
+def make_estimate(expected: Expected, plan: Plan) -> Estimate:
     models = list(dict.fromkeys(f"{one.upstream.place}/{one.model}" for one in plan.candidates))
     return Estimate(input_tokens=expected.input, output_tokens=expected.output, cost=expected.cost, models=models)
 
 
 def expected_use(client_request: ClientRequest, plan: Plan, prices: PriceList) -> Expected:
     """Estimate what a request will use and cost. Raises `DecodeError` for an invalid request."""
-    request = client_request.decoded()
+    request = client_request.decode()
     limits = (request.max_output_tokens, plan.settings.max_output_tokens)
     given = [limit for limit in limits if limit is not None]
     output = (min(given) if given else EXPECTED_OUTPUT) * (request.candidates or 1)

@@ -30,9 +30,9 @@ _EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": 
 _UNAUTHORISED = 401
 
 
-async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
+async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
     """Return the stored interaction; None if the upstream keeps it and its answer was passed on."""
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     found = await gateway.interactions.find(endpoint.id, caller.id)
     if isinstance(found, Noted):
         await _elsewhere(gateway, found, endpoint, exchange, record)
@@ -46,7 +46,7 @@ def _put(exchange: Exchange, record: Record, body: bytes, headers: Mapping[str, 
 
 
 async def _interaction(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     if found is None:
         return
     query = parse_qs(exchange.head.query)
@@ -62,7 +62,7 @@ async def _resume(gateway: Gateway, found: Kept, last_event_id: str, exchange: E
     """Send the events after the last one that the client saw: stored ones immediately, the rest as they come."""
     events = gateway.interactions.watch(found)
     if events is None:
-        ended = await gateway.interactions.ended(found)
+        ended = await gateway.interactions.wait_for_end(found)
         _put(exchange, record, await gateway.interactions.events_after(ended, last_event_id), _EVENTS)
         return
     try:
@@ -84,13 +84,13 @@ async def follow(events: RunningEvents, place: int, exchange: Exchange, record: 
 
 
 async def _delete(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         await gateway.interactions.forget(found)
         _put(exchange, record, b"{}")
 
 
 async def _cancel(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         _put(exchange, record, (await gateway.interactions.cancel(found)).response)
 
 

@@ -115,7 +115,7 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
     if gateway.mcp_endpoint is None:
         await gateway.none(endpoint, exchange, record)
         return
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     if exchange.head.method == "GET":  # this server sends no messages: the stream would only be held open
         raise BadBody(Failure("invalid_request", "This MCP server has no stream of its own: use POST.", 405))
     if len(exchange.body) > _LARGEST:

@@ -120,7 +120,7 @@ class McpTools:
             return names
         if b'"mcp' not in client_request.body:
             return ()
-        return tuple(tool.name for tool in client_request.decoded().tools if self._is_ours(tool))
+        return tuple(tool.name for tool in client_request.decode().tools if self._is_ours(tool))
 
     def _is_ours(self, tool: object) -> bool:
         if not isinstance(tool, ProviderTool) or tool.kind != "mcp" or tool.name not in self.table.servers:
@@ -136,7 +136,7 @@ class McpTools:
 
         Raises `Failed`, and `DecodeError` for an invalid body of the client.
         """
-        request = client_request.decoded()
+        request = client_request.decode()
         own = [tool for tool in request.tools if not self._is_ours(tool)]
         taken = {getattr(tool, "name", "") for tool in own}
         allowed = self._tools_for(request, caller, client_request)

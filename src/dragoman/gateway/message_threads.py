@@ -104,7 +104,7 @@ class MessageThreads:
         return Thread(self, rewritten, owner, whole)
 
     async def _stored_fields(self, id: str, owner: str) -> dict[str, Raw] | None:
-        kept = await self.store.kept(_PREFIX + id, owner)
+        kept = await self.store.find_response(_PREFIX + id, owner)
         if kept is None or await self.store.age(kept.id) > LIFETIME:
             return None
         await self.store.touch(kept.id)

@@ -164,11 +164,11 @@ def _head(name: str, words: str, kind: str) -> list[str]:
 
 
 def _labels(names: Iterable[str], values: Iterable[str], *more: str) -> str:
-    pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
+    pairs = [f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True)]
     return "{" + ",".join([*pairs, *more]) + "}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 

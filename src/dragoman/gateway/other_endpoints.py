@@ -50,7 +50,7 @@ def _put(exchange: Exchange, record: Record, body: object) -> None:
 
 
 async def _models(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     _put(
         exchange,
         record,
@@ -59,14 +59,14 @@ async def _models(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, reco
 
 
 async def _model(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     caller.may_use(endpoint.model)
     gateway.router.plan(endpoint.model, endpoint.format)
     _put(exchange, record, ONE[endpoint.format](Listed(endpoint.model, "dragoman")))
 
 
 async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     body = msgspec.json.decode(exchange.body or b"{}")
     name = body.get("model") or body.get("name") if isinstance(body, dict) else None
     if not isinstance(name, str):
@@ -106,7 +106,7 @@ def _describe_model(name: str, window: int) -> dict[str, object]:
 
 async def _running(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     """List the loaded models: all available ones, since none is ever unloaded."""
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     listed = allowed_models(await gateway.catalogue.models(), caller, gateway.router)
     loaded = {"expires_at": _NEVER, "size_vram": 0}
     models = [
@@ -147,7 +147,7 @@ async def _openapi(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, r
 
 
 async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    await gateway.admitted(endpoint, exchange, record)
+    await gateway.admit(endpoint, exchange, record)
     own = _own_metrics(gateway)
     others = [] if gateway.siblings is None else await gateway.siblings.ask("/metrics")
     record.status = 200
@@ -157,7 +157,7 @@ async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
 
 def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
     working = gateway.metrics.in_flight - asking
-    unrecorded = {name: count for name, count in _unrecorded(gateway).items() if count}
+    unrecorded = {name: count for name, count in _unrecorded_counts(gateway).items() if count}
     more: dict[str, object] = {"unrecorded": unrecorded} if unrecorded else {}
     if problem := gateway.access.problem:
         more["problem"] = problem
@@ -166,7 +166,7 @@ def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
     return _encode({"status": status, "in_flight": working, "upstreams": upstreams, **more})
 
 
-def _unrecorded(gateway: Gateway) -> dict[str, int]:
+def _unrecorded_counts(gateway: Gateway) -> dict[str, int]:
     """Return how much could not be recorded although requests were answered."""
     return {**gateway.access.unrecorded, "log_lines_lost": gateway.log.lost}
 
@@ -174,15 +174,15 @@ def _unrecorded(gateway: Gateway) -> dict[str, int]:
 def _own_metrics(gateway: Gateway) -> bytes:
     resting = {
         (upstream.name, model): state
-        for upstream in gateway.router.opened()
+        for upstream in gateway.router.upstreams_in_use()
         for model, state in upstream.breakers.states().items()
         if state != "closed"
     }
-    return gateway.metrics.text(_breakers(gateway), resting, _unrecorded(gateway)).encode()
+    return gateway.metrics.text(_breakers(gateway), resting, _unrecorded_counts(gateway)).encode()
 
 
 def _breakers(gateway: Gateway) -> dict[str, str]:
-    return {upstream.name: upstream.breakers.worst for upstream in gateway.router.opened()}
+    return {upstream.name: upstream.breakers.worst for upstream in gateway.router.upstreams_in_use()}
 
 
 def worker_endpoints(gateway: Gateway) -> dict[str, Application]:
@@ -200,9 +200,9 @@ def worker_endpoints(gateway: Gateway) -> dict[str, Application]:
 # ── stored responses ──
 
 
-async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
+async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
     """Return the stored response; None if the upstream keeps it and its answer was passed on."""
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     found = await gateway.responses.find(endpoint.id, caller.id)
     if isinstance(found, Noted):
         await _elsewhere(gateway, found, exchange, record)
@@ -211,23 +211,23 @@ async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, recor
 
 
 async def _response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         _put(exchange, record, Raw(found.response))
 
 
 async def _delete_response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         await gateway.responses.store.forget(found.id, found.owner)
         _put(exchange, record, {"id": found.id, "object": "response", "deleted": True})
 
 
 async def _input_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         _put(exchange, record, input_items(await gateway.responses.store.chain(found.id, found.owner)))
 
 
 async def _cancel_response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, endpoint, exchange, record):
+    if found := await _find_stored(gateway, endpoint, exchange, record):
         _put(exchange, record, Raw((await gateway.responses.cancel(found)).response))
 
 

@@ -88,7 +88,7 @@ _decoder = json.JSONDecoder()
 async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     row = endpoint.passed
     assert row is not None  # noqa: S101 - `match_endpoint` sets it for this operation
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     _check_body(exchange.head)
     chosen: bool | Plan = False
     changes = exchange.head.method == "POST"  # a key without remaining budget may still read

@@ -73,7 +73,7 @@ _text = msgspec.json.Decoder(str).decode
 
 
 async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     try:
         from dragoman.gateway.client_websocket import ClientWebSocket  # noqa: PLC0415 - of the extra `gateway`
     except ImportError:

@@ -194,12 +194,12 @@ class Relay:
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
         if body:
             return await self._translate_whole(upstream_call, capture, response, body)
-        with self.counted() as count:
+        with self.counting_bytes() as count:
             body = await read_whole(response, self._answer_limit, count=count)
             return await self._translate_whole(upstream_call, capture, response, body)
 
     @contextmanager
-    def counted(self) -> Iterator[Callable[[int], None]]:
+    def counting_bytes(self) -> Iterator[Callable[[int], None]]:
         """Count the bytes of an answer that is read, until the end of the block.
 
         An answer beyond a limit is a failure of its upstream ("server"): "too_large" would blame the request.
@@ -323,7 +323,7 @@ class Relay:
         """Send the request and return the answer, both unchanged. Raises `Failed`."""
         try:
             response = await send_once(upstream_call.channel, upstream_call.call)
-            with self.counted() as count:
+            with self.counting_bytes() as count:
                 body = await read_whole(response, self._answer_limit, count=count)
         except ProviderError as error:
             _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)

@@ -135,10 +135,10 @@ class Log:
             self._stream.close()
 
     def _write(self, line: Mapping[str, object]) -> None:
-        self._stream.write(self.rendered(line) + "\n")
+        self._stream.write(self.render(line) + "\n")
         self._stream.flush()
 
-    def rendered(self, line: Mapping[str, object]) -> str:
+    def render(self, line: Mapping[str, object]) -> str:
         return _encode(line).decode()
 
 
@@ -150,7 +150,7 @@ class TextLog(Log):
         super().__init__(shown)
         self._terminal = terminal_of(shown)
 
-    def rendered(self, line: Mapping[str, object]) -> str:
+    def render(self, line: Mapping[str, object]) -> str:
         moment = datetime.now().astimezone().strftime("%H:%M:%S")
         words = self._request(line) if line.get("event") == "request" else self._event(line)
         return f"{self._terminal.paint(moment, 'dim')} {words}"

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.openai_responses.response import encode_usage
 from dragoman.gateway.compaction_items import compaction_item
-from dragoman.gateway.conversation_items import identified
+from dragoman.gateway.conversation_items import with_ids
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import BadBody
@@ -51,7 +51,7 @@ def _put(exchange: Exchange, record: Record, body: object) -> None:
 
 async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     """Serve WebSocket mode. The key is checked before the connection leaves HTTP, and again for each turn."""
-    await gateway.admitted(endpoint, exchange, record)
+    await gateway.admit(endpoint, exchange, record)
     try:
         from dragoman.gateway.responses_websocket import ResponsesWebSocket  # noqa: PLC0415 - of the extra `gateway`
     except ImportError:
@@ -79,9 +79,9 @@ _NOT_FOR_A_SUMMARY = ("tools", "tool_choice", "text", "stream", "parallel_tool_c
 
 
 async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     client_request = structs.replace(gateway.client_request(endpoint, exchange, record), stream=False)
-    plan = gateway.planned(caller, client_request, record)
+    plan = gateway.plan_request(caller, client_request, record)
     keeping = await gateway.responses.begin(client_request, plan, caller.id)
     if keeping is not None:
         client_request = keeping.client_request
@@ -123,7 +123,7 @@ def _compaction(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
     summary = completion.messages[0].text if completion is not None and completion.messages else ""
     if not summary:
         raise Failed(Failure("server", "The model gave no summary.", 502))
-    user_items = [Raw(item) for _, item in identified([item for item in items if _item(item).role == "user"])]
+    user_items = [Raw(item) for _, item in with_ids([item for item in items if _item(item).role == "user"])]
     usage = (completion.usage if completion is not None else None) or Usage(0, 0)
     return {
         "id": f"resp_{secrets.token_hex(16)}",
@@ -166,43 +166,43 @@ def _conversation_of(exchange: Exchange) -> _Conversation:
 
 
 async def _create_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    caller = await gateway.admitted(endpoint, exchange, record)
+    caller = await gateway.admit(endpoint, exchange, record)
     given = _conversation_of(exchange)
     id = f"conv_{secrets.token_hex(24)}"
     made = {"id": id, "object": "conversation", "created_at": int(time.time()), "metadata": given.metadata or {}}
     store = gateway.responses.store
     await store.keep(Kept(id, caller.id, None, _encode(made), b""))
-    await store.add_items(id, caller.id, identified(given.items or []))
+    await store.add_items(id, caller.id, with_ids(given.items or []))
     _put(exchange, record, made)
 
 
-async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept:
-    caller = await gateway.admitted(endpoint, exchange, record)
-    kept = await gateway.responses.store.kept(endpoint.id, caller.id)
+async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept:
+    caller = await gateway.admit(endpoint, exchange, record)
+    kept = await gateway.responses.store.find_response(endpoint.id, caller.id)
     if kept is None or kept.response or not kept.input:
         raise no_conversation(endpoint.id)
     return kept
 
 
 async def _show_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    _put(exchange, record, Raw((await _found(gateway, endpoint, exchange, record)).input))
+    _put(exchange, record, Raw((await _find_stored(gateway, endpoint, exchange, record)).input))
 
 
 async def _update_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     made = {**_object(found.input), "metadata": _conversation_of(exchange).metadata or {}}
     await gateway.responses.store.keep(structs.replace(found, input=_encode(made)))
     _put(exchange, record, made)
 
 
 async def _delete_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     await gateway.responses.store.forget(found.id, found.owner)
     _put(exchange, record, {"id": found.id, "object": "conversation.deleted", "deleted": True})
 
 
 async def _list_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     _put(exchange, record, _page(await gateway.responses.store.items(found.id, found.owner), exchange.head.parameters))
 
 
@@ -225,8 +225,8 @@ def _page(items: list[tuple[str, bytes]], parameters: Mapping[str, str]) -> dict
 
 
 async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
-    added = identified(_conversation_of(exchange).items or [])
+    found = await _find_stored(gateway, endpoint, exchange, record)
+    added = with_ids(_conversation_of(exchange).items or [])
     items_before = await gateway.responses.store.items(found.id, found.owner)
     if sum(len(item) for _, item in (*items_before, *added)) > LARGEST_HISTORY:
         raise too_long_a_history()
@@ -235,7 +235,7 @@ async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange
 
 
 async def _show_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     for id, item in await gateway.responses.store.items(found.id, found.owner):
         if id == endpoint.item:
             _put(exchange, record, Raw(item))
@@ -244,7 +244,7 @@ async def _show_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, r
 
 
 async def _delete_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
-    found = await _found(gateway, endpoint, exchange, record)
+    found = await _find_stored(gateway, endpoint, exchange, record)
     if not await gateway.responses.store.forget_item(found.id, found.owner, endpoint.item):
         raise no_item(endpoint.item)
     _put(exchange, record, Raw(found.input))

@@ -323,7 +323,7 @@ class Router:
         except (KeyError, NotConfigured):
             return ()
 
-    def opened(self) -> Iterator[Upstream]:
+    def upstreams_in_use(self) -> Iterator[Upstream]:
         for upstreams in self._opened.values():
             yield from upstreams
 

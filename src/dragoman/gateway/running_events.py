@@ -83,10 +83,10 @@ class RunningEvents:
         self._numbered += 1
         id = head.event_id or f"e{self._numbered}"
         if not head.event_id or head.event_type.startswith("interaction."):
-            payload = self._identified(payload, id)
+            payload = self._with_ids(payload, id)
         self._append(id, b"event: %b\ndata: %b\n\n" % (head.event_type.encode(), payload))
 
-    def _identified(self, payload: bytes, event_id: str) -> bytes:
+    def _with_ids(self, payload: bytes, event_id: str) -> bytes:
         """Return the event with an id to resume from, and with the interaction id that the client already has."""
         fields: dict[str, Any] = _object(payload)
         changed = "event_id" not in fields

@@ -70,7 +70,7 @@ class Checked(Struct, frozen=True):
     reachable: bool
 
 
-def checked(options: ServeOptions, *, offline: bool = False) -> Checked:
+def check_configuration(options: ServeOptions, *, offline: bool = False) -> Checked:
     """Read the configuration (raises `ConfigError`), and ask every upstream in it for its models."""
     config = options.config()
     router = Router(config, environment())

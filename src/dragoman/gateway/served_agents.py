@@ -224,7 +224,7 @@ class StoredRuns:
     async def find(self, keys: Sequence[str]) -> PausedRun | None:
         found: Mapping[str, bytes] = {}
         with suppress(Unavailable):
-            found = await self._store.recalled(_OWNER, list(keys), _KEPT_SECONDS) if keys else {}
+            found = await self._store.recall(_OWNER, list(keys), _KEPT_SECONDS) if keys else {}
         packed = next((found[key] for key in keys if found.get(key)), None)
         return None if packed is None else unpack(packed)
 

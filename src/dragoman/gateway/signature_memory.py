@@ -91,7 +91,7 @@ class SignatureMemory:
         if not keys:
             return {}
         with suppress(Unavailable):
-            return await self._store.recalled(owner, sorted(keys), self.seconds)
+            return await self._store.recall(owner, sorted(keys), self.seconds)
         return {}
 
 
@@ -118,7 +118,7 @@ def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
     return structs.replace(part, metadata=None)
 
 
-def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
+def restore_signatures(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
     """Return the request with this family's signatures restored."""
     messages = tuple(_restore_message(message, remembered, family) for message in request.messages)
     return structs.replace(request, messages=messages) if messages != request.messages else request
@@ -192,7 +192,7 @@ def _replaces(part: AnyPart, thoughts: set[str], family: str, *, same_words: boo
 # ── what clients get ──
 
 
-def unsigned(completion: Completion, family: str) -> Completion:
+def hide_foreign_signatures(completion: Completion, family: str) -> Completion:
     """Return the answer without other families' signatures, which the gateway remembers."""
     if not is_signed(completion.messages):
         return completion

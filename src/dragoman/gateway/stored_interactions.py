@@ -133,7 +133,7 @@ class KeptInteraction:
 
     async def still_kept(self, id: str) -> Kept | None:
         await self._interactions.store.touch(id)
-        return await self._interactions.store.kept(id, self._owner)
+        return await self._interactions.store.find_response(id, self._owner)
 
 
 class _BackgroundInteraction(Background):
@@ -209,7 +209,7 @@ class Interactions(Responses):
         running = self._running.get(kept.id)
         return running.events if running is not None and running.owner == kept.owner else None
 
-    async def ended(self, kept: Kept) -> Kept:
+    async def wait_for_end(self, kept: Kept) -> Kept:
         """Wait until an interaction of another process has ended, and return it."""
         while msgspec.json.decode(kept.response).get("status") in _IN_PROGRESS:
             await asyncio.sleep(_LOOKED_AFTER)
@@ -285,7 +285,7 @@ class Interactions(Responses):
 
     async def events_after(self, kept: Kept, last_event_id: str) -> bytes:
         """Return the events of the stream after this one; all of them if no id is given."""
-        stored = await self.store.kept(kept.id + _STREAM, kept.owner)
+        stored = await self.store.find_response(kept.id + _STREAM, kept.owner)
         events = _whole_stream(kept) if stored is None else stored.response
         if not last_event_id:
             return events

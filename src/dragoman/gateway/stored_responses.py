@@ -20,8 +20,8 @@ from dragoman.codecs.openai_responses.echo import echo_of, with_echo
 from dragoman.codecs.openai_responses.profile import REASONING_MODELS
 from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_request import ClientRequest, Peek
-from dragoman.gateway.compaction_items import expanded, has_own_compaction
-from dragoman.gateway.conversation_items import check_results, conversation_id, identified
+from dragoman.gateway.compaction_items import expand_compaction, has_own_compaction
+from dragoman.gateway.conversation_items import check_results, conversation_id, with_ids
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.gateway.state_errors import (
@@ -157,7 +157,7 @@ class Keeping:
 
     async def _extend_conversation(self, id: str, output: list[Raw]) -> None:
         with suppress(Unavailable):
-            await self._responses.store.add_items(id, self._owner, identified([*self._own_input, *output]))
+            await self._responses.store.add_items(id, self._owner, with_ids([*self._own_input, *output]))
 
     def warmed_up(self, model: str) -> bytes:
         """Return the stream of a response without output."""
@@ -174,7 +174,7 @@ class Keeping:
 
     async def still_kept(self, id: str) -> Kept | None:
         await self._responses.store.touch(id)
-        return await self._responses.store.kept(id, self._owner)
+        return await self._responses.store.find_response(id, self._owner)
 
     def background(self, model: str) -> Background:
         return Background(self, model)
@@ -212,7 +212,7 @@ class Background:
             "model": model,
         }
 
-    async def promised(self) -> bytes:
+    async def queue(self) -> bytes:
         return await self._store_status("in_progress", surely=True)
 
     async def _store_status(
@@ -272,7 +272,7 @@ class Responses:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-            return await self.store.kept(kept.id, kept.owner) or kept
+            return await self.store.find_response(kept.id, kept.owner) or kept
         if msgspec.json.decode(kept.response).get("background") is not True:
             raise not_cancellable()
         if _status(kept) == "in_progress":  # the worker that runs it will notice
@@ -310,7 +310,7 @@ class Responses:
             before = [*_context(followed.chain), *followed.items]
             if followed.is_here:
                 check_results(before, own)
-            sent["input"] = [expanded(item) for item in (*before, *own)]
+            sent["input"] = [expand_compaction(item) for item in (*before, *own)]
         if continues_elsewhere:
             sent["previous_response_id"] = known.previous_response_id
         elif native:
@@ -330,7 +330,7 @@ class Responses:
         if previous is not None and conversation is not None:
             raise two_histories()
         if conversation is not None:
-            if await self.store.kept(conversation, owner) is None:
+            if await self.store.find_response(conversation, owner) is None:
                 if native:  # the upstream's own
                     return Followed()
                 raise no_conversation(conversation)
@@ -391,7 +391,7 @@ class Responses:
                 await self.store.keep(Kept(id, owner, None, b"", b"", upstream))
 
     async def find(self, id: str, owner: str) -> Kept | Noted:
-        kept = await self.store.kept(id, owner)
+        kept = await self.store.find_response(id, owner)
         if kept is not None and (kept.upstream or kept.response):
             return Noted(kept.upstream, owner) if kept.upstream else await self._fail_if_orphaned(kept)
         noted = self._noted.get(id)

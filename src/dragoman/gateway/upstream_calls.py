@@ -22,7 +22,7 @@ from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall, family_of, own_id, own_time
 from dragoman.gateway.model_key import with_model
 from dragoman.gateway.routing import Candidate, RouteSettings
-from dragoman.gateway.signature_memory import restored, unsigned, without_foreign_signature
+from dragoman.gateway.signature_memory import hide_foreign_signatures, restore_signatures, without_foreign_signature
 from dragoman.ir import (
     Cache,
     Completion,
@@ -49,9 +49,9 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
         same and not client_request.is_changed and not settings.changes_requests and not _carries(client_request.body)
     )
     if unchanged:
-        encoded = _unchanged(client_request, candidate.model, channel)
+        encoded = _forward_body(client_request, candidate.model, channel)
     else:
-        encoded = _translated(client_request, candidate.model, settings, channel)
+        encoded = _translate_body(client_request, candidate.model, settings, channel)
     call = Call(
         request=_NOTHING,
         http=_http(client_request, candidate, encoded),
@@ -89,7 +89,7 @@ def _without_foreign(request: Request, family: str) -> Request:
 # ── the same bytes ──
 
 
-def _unchanged(client_request: ClientRequest, model: str, channel: Channel) -> Encoded:
+def _forward_body(client_request: ClientRequest, model: str, channel: Channel) -> Encoded:
     body = client_request.body
     named = client_request.known.model
     if not client_request.protocol.model_in_path and named is not None and named != model:
@@ -116,10 +116,10 @@ _MOST_PATHS = 1_000
 # ── other bytes ──
 
 
-def _translated(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
-    request = for_model(client_request.decoded(), model)
+def _translate_body(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
+    request = for_model(client_request.decode(), model)
     if client_request.remembered:
-        request = restored(request, client_request.remembered, channel.codec.profile.signs_as)
+        request = restore_signatures(request, client_request.remembered, channel.codec.profile.signs_as)
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:
@@ -180,7 +180,7 @@ def _http(client_request: ClientRequest, candidate: Candidate, encoded: Encoded)
 def prepare_count(client_request: ClientRequest, candidate: Candidate, path: Callable[[str], str]) -> UpstreamCall:
     """Build a call that sends the same bytes to the upstream's token counting endpoint."""
     channel = candidate.upstream.channel
-    encoded = _unchanged(client_request, candidate.model, channel)
+    encoded = _forward_body(client_request, candidate.model, channel)
     encoded = structs.replace(encoded, path=path(encoded.path))
     http = _http(client_request, candidate, encoded)
     started = time.monotonic()
@@ -207,8 +207,8 @@ def encode_answer(client_request: ClientRequest, completion: Completion) -> tupl
     protocol = client_request.protocol
     id, created = own_id(completion.id, protocol), own_time(completion.created, protocol)
     own = structs.replace(completion, id=id, created=created, model=completion.model or client_request.model)
-    request = client_request.decoded()
-    shown = unsigned(own, family_of(protocol)) if client_request.hides_signatures else own
+    request = client_request.decode()
+    shown = hide_foreign_signatures(own, family_of(protocol)) if client_request.hides_signatures else own
     return own, encode_response(shown, protocol.format, request=request if _needs_request(own, request) else None)
 
 

@@ -395,16 +395,16 @@ class UpstreamHttp:
         started = loop.time()
         limit = inf if timeouts.connect is None else started + timeouts.connect
 
-        def made() -> UpstreamConnection:
+        def protocol() -> UpstreamConnection:
             return UpstreamConnection(loop, self._buffer)
 
         over = min(limit, end)
         try:
             async with asyncio.timeout_at(None if over == inf else over):
                 if address.unix:
-                    _, connection = await loop.create_unix_connection(made, address.unix)
+                    _, connection = await loop.create_unix_connection(protocol, address.unix)
                 else:
-                    _, connection = await loop.create_connection(made, address.host, address.port, ssl=context)
+                    _, connection = await loop.create_connection(protocol, address.host, address.port, ssl=context)
         except TimeoutError:
             waited = loop.time() - started
             raise connection_error(f"no connection to {address.url} within {waited:.1f} s") from None

@@ -177,7 +177,7 @@ class _Declared:
         function = self.functions.get(name)
         return name in self.custom or (function is not None and has_note(function.metadata, CLIENT_ITEM))
 
-    def noted(self, call: ToolCall) -> ToolCall:
+    def with_notes(self, call: ToolCall) -> ToolCall:
         """The call with the notes of its function, so that it is written as the client declared it."""
         function = self.functions.get(call.name)
         if function is None or function.metadata is None:
@@ -202,7 +202,7 @@ def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Mes
     for part in message.parts:
         if isinstance(part, ToolCall):
             name = declared.original(part.name)
-            declared_call = declared.noted(_as_declared(part, name, custom=name in declared.custom))
+            declared_call = declared.with_notes(_as_declared(part, name, custom=name in declared.custom))
             if declared_call is not part:
                 log.replaced(declared_call, part)
             parts.append(declared_call)
@@ -259,7 +259,7 @@ class RestoredEvents:
             call = structs.replace(call, name=name)
             event = structs.replace(event, part=call)
         if not self._declared.returns_whole(name) or call.custom:
-            noted = self._declared.noted(call)
+            noted = self._declared.with_notes(call)
             return [event if noted is call else structs.replace(event, part=noted)]
         self.held[event.index] = (event, [])
         return []
@@ -276,7 +276,7 @@ class RestoredEvents:
         )
         is_custom = call.name in self._declared.custom
         restored = complete if event.incomplete else _as_declared(complete, call.name, custom=is_custom)
-        noted = self._declared.noted(restored)
+        noted = self._declared.with_notes(restored)
         if not event.incomplete and has_note(noted.metadata, CLIENT_ITEM) and noted.parsed:
             return [structs.replace(start, part=noted), event]
         if not restored.custom:

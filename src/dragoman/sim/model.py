@@ -195,7 +195,7 @@ def _enumerate_words(items: Sequence[str]) -> str:
 
 
 def _repeat(found: re.Match[str], _: Situation) -> str:
-    quoted = prompt_reading.quoted(found[1])
+    quoted = prompt_reading.quotations(found[1])
     return quoted[0] if quoted else found[1].strip().rstrip(".")
 
 
@@ -372,7 +372,7 @@ def _best(text: str, tools: Sequence[Tool]) -> Tool:
 def _call(tool: Tool, hints: Hints) -> CallPart:
     if tool.free_text:
         return call_of(
-            tool.name, {"input": (prompt_reading.quoted(hints.text) or [hints.text.strip()])[0]}, free_text=True
+            tool.name, {"input": (prompt_reading.quotations(hints.text) or [hints.text.strip()])[0]}, free_text=True
         )
     return call_of(tool.name, arguments_for(tool.parameters, hints))
 

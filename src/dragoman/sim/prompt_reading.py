@@ -75,13 +75,13 @@ def fragments_of(text: str) -> list[str]:
     return [fragment.strip() for fragment in fragments if fragment.strip()]
 
 
-def quoted(text: str) -> list[str]:
+def quotations(text: str) -> list[str]:
     return [next(group for group in match.groups() if group) for match in _QUOTED.finditer(text)]
 
 
 def subjects(text: str) -> list[str]:
     """Subjects of the text: quotations, else names, else nouns after a preposition."""
-    found = quoted(text) or list(_names(text)) or [match[1] for match in _AFTER_PREPOSITION.finditer(text)]
+    found = quotations(text) or list(_names(text)) or [match[1] for match in _AFTER_PREPOSITION.finditer(text)]
     return list(dict.fromkeys(found))
 
 

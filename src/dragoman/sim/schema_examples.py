@@ -284,7 +284,7 @@ class _Builder:
             return self._fit_text(stated, node)
         if self.hints.prose is not None and _PROSE.search(name):
             return self._fit_text(self.hints.prose, node)
-        if _WHOLE_TEXT.search(name) and not prompt_reading.quoted(self.hints.text):
+        if _WHOLE_TEXT.search(name) and not prompt_reading.quotations(self.hints.text):
             return self._fit_text(self.hints.text.strip(), node)
         subjects = self.hints.subjects or tuple(prompt_reading.subjects(self.hints.text))
         default = node.get("default")

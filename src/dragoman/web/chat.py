@@ -47,7 +47,7 @@ class ChatRequest(Struct, frozen=True):
 
     @property
     def opened(self) -> OpenConversation:
-        return self.hub.opened(self.names["id"])
+        return self.hub.get(self.names["id"])
 
     @property
     def service(self) -> ChatService:

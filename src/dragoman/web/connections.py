@@ -87,7 +87,7 @@ def describe_connections(gateway: Gateway, environment: Environment, user: PageU
 
 def _states(gateway: Gateway) -> dict[str, list[UpstreamState]]:
     states: dict[str, list[UpstreamState]] = {}
-    for upstream in gateway.router.opened():
+    for upstream in gateway.router.upstreams_in_use():
         state = UpstreamState(name=upstream.name, breaker=upstream.breakers.worst, in_flight=upstream.in_flight)
         states.setdefault(upstream.name.partition("#")[0], []).append(state)
     return states

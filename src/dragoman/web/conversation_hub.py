@@ -163,7 +163,7 @@ class ConversationHub:
         running = {opened.id for opened in self._open_conversations if opened.service.running}
         return [{**msgspec.to_builtins(row), "running": row.id in running} for row in rows]
 
-    def opened(self, conversation: str) -> OpenConversation:
+    def get(self, conversation: str) -> OpenConversation:
         known = next((opened for opened in self._open_conversations if opened.id == conversation), None)
         if known is not None:
             return known
@@ -184,7 +184,7 @@ class ConversationHub:
 
     def branch(self, conversation: str, entry: str, *, before: bool = False) -> OpenConversation:
         """Copies a conversation up to an entry, or to just before it."""
-        source = self.opened(conversation).service.conversation
+        source = self.get(conversation).service.conversation
         place = next((i for i, one in enumerate(source.entries) if one.id == entry), None)
         if place is None:
             raise UnknownConversation("there is no such entry")
@@ -198,7 +198,7 @@ class ConversationHub:
         return opened
 
     async def delete(self, conversation: str) -> None:
-        opened = self.opened(conversation)
+        opened = self.get(conversation)
         if opened.service.running:
             raise Busy("answers are in progress; stop them first")
         name = opened.service.conversation.name
@@ -208,7 +208,7 @@ class ConversationHub:
             self.store.delete(name)
 
     def rename(self, conversation: str, name: str) -> None:
-        opened = self.opened(conversation)
+        opened = self.get(conversation)
         current = opened.service.conversation
         if current.name and current.name != name:
             saved = self.store.rename(current.name, name)

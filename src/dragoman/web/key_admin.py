@@ -106,7 +106,7 @@ class _KeyAdmin:
 
     async def list_keys(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         refusal = await self._refusal(exchange)
-        rows = [] if refusal else await self._gateway.responses.store.listed()
+        rows = [] if refusal else await self._gateway.responses.store.list_keys()
         shown: list[dict[str, Any]] = [{**structs.asdict(row), "state": row.state} for row in rows]
         # With the first key, the page requires login, and a key does not make an administrator.
         locks = not refusal and not self._gateway.access.required and not self._guard.has_password

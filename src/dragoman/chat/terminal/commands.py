@@ -213,12 +213,12 @@ def _load(session: Session, name: str) -> None:
     if not name:
         raise ValueError("give a name: /history load NAME; /history list shows them")
     if session.may_leave():
-        conversation = found(session, name)
+        conversation = load_conversation(session, name)
         session.open(conversation)
         session.screen.entries(conversation.entries)
 
 
-def found(session: Session, name: str) -> Conversation:
+def load_conversation(session: Session, name: str) -> Conversation:
     """Loads a conversation from the store or from a JSON file."""
     path = Path(name).expanduser()
     return read_file(path) if path.suffix == ".json" and path.is_file() else session.store.load(name)

@@ -232,7 +232,7 @@ class Store(Protocol):
         """Replace the secret of a key; its limits, budget and spending stay."""
         ...
 
-    async def listed(self) -> list[KeyRow]: ...
+    async def list_keys(self) -> list[KeyRow]: ...
 
     async def any_keys(self) -> bool:
         """Return whether there are keys, including revoked ones: a gateway that had keys must keep requiring them."""
@@ -272,7 +272,7 @@ class Store(Protocol):
 
     async def keep(self, kept: Kept) -> None: ...
 
-    async def kept(self, id: str, owner: str) -> Kept | None: ...
+    async def find_response(self, id: str, owner: str) -> Kept | None: ...
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
         """Return a response and all before it, the latest first."""
@@ -294,7 +294,7 @@ class Store(Protocol):
         """Store a signed message; the oldest ones are evicted if there are too many."""
         ...
 
-    async def recalled(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
+    async def recall(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
         """Return signed messages that are not older than this, by their keys."""
         ...
 

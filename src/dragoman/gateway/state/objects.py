@@ -93,7 +93,7 @@ class ObjectStore:
         )
         return bytes(rows[0][0]) if rows else b""
 
-    async def listed(self, kind: str, owner: str, limit: int, after: str = "") -> list[Stored]:
+    async def list_objects(self, kind: str, owner: str, limit: int, after: str = "") -> list[Stored]:
         """Return a page of objects, newest first; `after` is the last one of the previous page."""
         further = "AND (created, id) < (SELECT created, id FROM gateway_objects WHERE id = ?) " if after else ""
         rows = await self._database.rows(
@@ -103,7 +103,7 @@ class ObjectStore:
         )
         return [_stored_of_row(row) for row in rows]
 
-    async def used(self, owner: str) -> tuple[int, int]:
+    async def usage_of(self, owner: str) -> tuple[int, int]:
         """Return the bytes that an owner has stored, and the number of its unfinished batches."""
         rows = await self._database.rows(
             "SELECT CAST(coalesce(sum(size), 0) AS BIGINT), "
@@ -199,7 +199,7 @@ class ObjectStore:
         )
         return int(rows[0][0])
 
-    async def finished(self, id: str) -> set[int]:
+    async def finished_places(self, id: str) -> set[int]:
         """Return the places of the requests that have a result."""
         return {
             row[0] for row in await self._database.rows("SELECT place FROM gateway_results WHERE object = ?", (id,))

@@ -156,7 +156,7 @@ class SqlStore:
         changed = "UPDATE gateway_keys SET digest = ? WHERE name = ? AND revoked IS NULL RETURNING name"
         return bool(await self._database.rows(changed, (digest, name)))
 
-    async def listed(self) -> list[KeyRow]:
+    async def list_keys(self) -> list[KeyRow]:
         rows = await self._database.rows(f"SELECT {_LISTED} FROM gateway_keys ORDER BY created, name")  # noqa: S608 - our own names
         return [KeyRow(**_as_dict(_LISTED, row)) for row in rows]
 
@@ -233,7 +233,7 @@ class SqlStore:
             "DELETE FROM gateway_items WHERE conversation NOT IN (SELECT id FROM gateway_responses)"
         )
 
-    async def kept(self, id: str, owner: str) -> Kept | None:
+    async def find_response(self, id: str, owner: str) -> Kept | None:
         rows = await self._find(
             "SELECT id, owner, previous, input, response, upstream FROM gateway_responses WHERE id = ? AND owner = ?",
             id,
@@ -286,7 +286,7 @@ class SqlStore:
                 (self._most_signatures,),
             )
 
-    async def recalled(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
+    async def recall(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
         marks = ", ".join("?" * len(keys))
         try:
             rows = await self._database.rows(
