@@ -4,17 +4,14 @@ loss, and what was written is the same after it is read and written again.
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from msgspec import structs
 
 import dragoman
 from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.errors import DecodeError, EncodeError
-from tests.laws.test_every_field import WORLDS, faults, in_request
+from tests.laws.test_every_field import WORLDS, encoded_examples, faults
 from tests.support.edits import edits
-from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.promises import promise
 from tests.support.trees import difference, plain
 
@@ -51,15 +48,7 @@ def test_every_field_set_alone_is_written_or_a_true_loss() -> None:
 
 def records(name: str) -> Iterator[tuple[str, str, bytes]]:
     """(kind, field, the record of a conversation with it)."""
-    for kind in WORLDS["request"][2]:
-        base: Any = resolved(EXAMPLES[kind].plain, "openai", "anthropic")
-        for field, changes in EXAMPLES[kind].fields.items():
-            given = {key: resolved(value, "openai", "anthropic") for key, value in changes.items()}
-            try:
-                encoded = dragoman.encode_request(in_request(structs.replace(base, **given)).whole, name)
-            except EncodeError:
-                continue
-            yield kind.__name__, field, encoded.json()
+    yield from ((kind.__name__, field, body) for kind, field, body in encoded_examples(name))
 
 
 @promise("batch:datasets")

@@ -65,35 +65,6 @@ def test_parallel_results_in_another_order_are_paired_by_name() -> None:
     assert contents == {"weather": "3C", "time": "noon"}
 
 
-@pytest.mark.parametrize("content", [{"content": None}, {"content": ""}, {}])
-def test_content_beside_calls_comes_back_as_it_was(content: dict[str, Any]) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
-    answer = {"role": "assistant", **content, "tool_calls": [call]}
-    record = {"messages": [USER, answer, {"role": "tool", "tool_call_id": "c", "content": "3C"}]}
-    again = crossed(record, "openai-finetuning", "openai-finetuning")
-    assert again["messages"][1] == answer
-
-
-def test_legacy_function_calls_become_calls_with_their_results() -> None:
-    record = {
-        "messages": [
-            USER,
-            {
-                "role": "assistant",
-                "content": None,
-                "function_call": {"name": "weather", "arguments": '{"city":"Oslo"}'},
-            },
-            {"role": "function", "name": "weather", "content": "3C"},
-            {"role": "assistant", "content": "3 degrees."},
-        ],
-        "functions": [{"name": "weather", "parameters": PARAMETERS}],
-    }
-    request = read(record, "openai-finetuning")
-    (call,) = [call for message in request.messages for call in message.tool_calls]
-    (result,) = [result for message in request.messages for result in message.tool_results]
-    assert (call.name, dict(call.arguments), result.tool_call_id) == ("weather", {"city": "Oslo"}, call.id)
-
-
 @pytest.mark.parametrize(
     ("tools", "count"), [("[]", 0), ("", 0), (None, 0), ([], 0), ([TOOL], 1), (json.dumps([TOOL]), 1)]
 )

@@ -21,7 +21,7 @@ from tests.judges.crossing import (
     turns_of,
 )
 from tests.judges.typed import complaints
-from tests.judges.vendors import Wire, anthropic_client, unknown_fields
+from tests.judges.vendors import Wire, anthropic_client, forecast, unknown_fields
 from tests.support.bodies import PDF, PIXEL, WEATHER
 from tests.support.endings import failure_expected, is_error, is_success, succeeded
 from tests.support.promises import promise
@@ -109,14 +109,7 @@ CALLS = ir.Completion(
     "claude-sonnet-5",
     1,
 )
-FORECAST = ir.Completion(
-    (ir.Message("assistant", '{"city":"Zürich","degrees":22.5,"sky":"rain"}'),),
-    ir.Finish("stop"),
-    ir.Usage(20, 9),
-    "answer_2",
-    "claude-sonnet-5",
-    2,
-)
+FORECAST = forecast("claude-sonnet-5")
 _IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 OPENING: dict[str, Any] = {
     "role": "user",

@@ -21,7 +21,7 @@ from tests.judges.crossing import (
     losses_elsewhere,
     turns_of,
 )
-from tests.judges.vendors import Wire, genai_client
+from tests.judges.vendors import Wire, forecast, genai_client
 from tests.support.bodies import PDF, PIXEL, WEATHER
 from tests.support.promises import promise
 
@@ -96,14 +96,7 @@ CALLS = ir.Completion(
     "gemini-3-pro-preview",
     1,
 )
-FORECAST = ir.Completion(
-    (ir.Message("assistant", '{"city":"Zürich","degrees":22.5,"sky":"rain"}'),),
-    ir.Finish("stop"),
-    ir.Usage(20, 9),
-    "answer_2",
-    "gemini-3-pro-preview",
-    2,
-)
+FORECAST = forecast("gemini-3-pro-preview")
 DECLARED = types.FunctionDeclaration(name="get_weather", description="Weather", parameters_json_schema=WEATHER)
 OPENING = [
     types.Part(text="Is it like here?"),

@@ -29,7 +29,7 @@ from tests.judges.crossing import (
     turns_of,
 )
 from tests.judges.typed import complaints
-from tests.judges.vendors import Wire, openai_client, unknown_fields
+from tests.judges.vendors import Wire, forecast, openai_client, unknown_fields
 from tests.support.bodies import PDF, PIXEL
 from tests.support.endings import failure_expected, is_error, is_success, succeeded
 from tests.support.promises import promise
@@ -118,14 +118,7 @@ CALLS = ir.Completion(
     "gpt-4.1",
     1,
 )
-FORECAST = ir.Completion(
-    (ir.Message("assistant", '{"city":"Zürich","degrees":22.5,"sky":"rain"}'),),
-    ir.Finish("stop"),
-    ir.Usage(20, 9),
-    "answer_2",
-    "gpt-4.1",
-    2,
-)
+FORECAST = forecast("gpt-4.1")
 OPENING: list[Any] = [
     {"role": "developer", "content": "Be brief."},
     {

@@ -12,6 +12,8 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 
+from dragoman import ir
+
 
 @dataclass
 class Wire:
@@ -59,3 +61,9 @@ def unknown_fields(model: BaseModel, path: str = "$") -> Iterator[str]:
                 yield from unknown_fields(
                     inner, f"{path}.{name}[{index}]" if isinstance(value, list) else f"{path}.{name}"
                 )
+
+
+def forecast(model: str) -> ir.Completion:
+    """A structured answer, which the SDKs parse into their own types."""
+    message = ir.Message("assistant", '{"city":"Zürich","degrees":22.5,"sky":"rain"}')
+    return ir.Completion((message,), ir.Finish("stop"), ir.Usage(20, 9), "answer_2", model, 2)

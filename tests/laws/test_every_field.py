@@ -294,6 +294,19 @@ WORLDS: dict[str, tuple[Callable[[Any], Place], Callable[[Any, str], Written], t
 }
 
 
+def encoded_examples(target: str) -> Iterator[tuple[type[Value], str, bytes]]:
+    """(kind, field, the body of a request with the example of that field) for every field that the format accepts."""
+    for kind in WORLDS["request"][2]:
+        base: Any = resolved(EXAMPLES[kind].plain, "openai", "anthropic")
+        for field, changes in EXAMPLES[kind].fields.items():
+            given = {key: resolved(value, "openai", "anthropic") for key, value in changes.items()}
+            try:
+                encoded = dragoman.encode_request(in_request(structs.replace(base, **given)).whole, target)
+            except EncodeError:
+                continue
+            yield kind, field, encoded.json()
+
+
 def faults(
     world: str, kind: type[Value], target: str, beside: str | None = None, model: str | None = None
 ) -> Iterator[tuple[str, str]]:

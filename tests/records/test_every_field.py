@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 import dragoman
-from dragoman.errors import DecodeError, EncodeError
-from tests.laws.test_every_field import WORLDS, faults, in_request
+from dragoman.errors import DecodeError
+from tests.laws.test_every_field import WORLDS, encoded_examples, faults
 from tests.support.edits import edits
-from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.promises import promise
 from tests.support.records import RECORDS, SAMPLES
 from tests.support.trees import difference, plain
@@ -63,15 +61,7 @@ def test_every_field_set_alone_is_stored_or_a_true_loss(target: str) -> None:
 def histories(name: str) -> Iterator[tuple[str, Any]]:
     """(where it is from, a stored history)."""
     yield from ((f"sample {number}", sample) for number, sample in enumerate(SAMPLES[name]))
-    for kind in WORLDS["request"][2]:
-        base: Any = resolved(EXAMPLES[kind].plain, "openai", "anthropic")
-        for field, changes in EXAMPLES[kind].fields.items():
-            given = {key: resolved(value, "openai", "anthropic") for key, value in changes.items()}
-            try:
-                encoded = dragoman.encode_request(in_request(structs.replace(base, **given)).whole, name)
-            except EncodeError:
-                continue
-            yield f"{kind.__name__}.{field}", json.loads(encoded.json())
+    yield from ((f"{kind.__name__}.{field}", json.loads(body)) for kind, field, body in encoded_examples(name))
 
 
 def failure(raw: bytes, name: str) -> str | None:
