@@ -18,8 +18,8 @@ PAGES = ("tools.md", "coming-from.md")
 RUN_ELSEWHERE = {
     "adding-a-format.md": "testing/test_adding_a_format.py",  # its blocks are the files of one package
     "agent.md": "agent/test_documentation.py",
-    "bulk.md": "batch/test_page.py",
-    "gateway.md": "gateway/test_documented.py",  # clients of a gateway that is running
+    "bulk.md": "batch/test_documentation.py",
+    "gateway.md": "gateway/test_documentation.py",  # clients of a gateway that is running
     **dict.fromkeys(("index.md", "quickstart.md", "formats.md", "faq.md"), "test_site.py"),
     "simulators.md": "test_pages.py",  # a file of tests, below
 }

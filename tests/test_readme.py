@@ -13,7 +13,7 @@ from dragoman.sim.server import Simulator
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-# Programs that ask a gateway are run in tests/gateway/test_documented.py.
+# Programs that ask a gateway are run in tests/gateway/test_documentation.py.
 PROGRAMS = [one for one in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "127.0.0.1:8787" not in one]
 # A program and, where the page shows it, what it prints.
 PRINTED = dict(re.findall(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", TEXT, re.DOTALL))

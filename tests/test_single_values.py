@@ -21,7 +21,7 @@ from tests import strategies
 from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
-from tests.test_seed_tables import RECEIVED
+from tests.test_specification_tables import RECEIVED
 
 EVERY = dragoman.formats(None)
 DRAWN = (*FORMATS, *dragoman.formats("record"), "mistral", "gemini-openai")

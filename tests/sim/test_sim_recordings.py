@@ -13,7 +13,7 @@ from dragoman.sim.conversation_view import Prompt
 from dragoman.sim.exchange import Exchange, Reply, Streamed
 from dragoman.sim.schema_examples import Hints, arguments_for
 from dragoman.sim.service import Service, Settings
-from tests.sim.test_sim_doors import CHECKS
+from tests.sim.test_sim_refusals import CHECKS
 from tests.sim.test_sim_rules import BETAS
 from tests.sim.validity import faults
 from tests.sim.wire import DOORS

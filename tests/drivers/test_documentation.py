@@ -1,4 +1,4 @@
-"""What the documents say about providers is what the table says."""
+"""What docs/providers.md says about providers is what the table says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys, paths, methods, sizes, bad JSON: what is refused before anybody reads the question, API by API."""
+"""Keys, paths, methods, sizes, bad JSON: what each API refuses before it reads the request."""
 
 import json
 from collections.abc import Iterator

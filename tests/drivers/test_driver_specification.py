@@ -1,4 +1,4 @@
-"""Drivers as seed 001 writes them: its usage example line by line, its message shapes, its guards and its streams."""
+"""The drivers of the first specification: its usage example line by line, its message shapes, guards and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small true things: what real clients and servers send, and what becomes of it."""
+"""Quirks of real clients and servers: what they send, and what becomes of it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Addresses of known formats that real clients use, each with the client that uses it where there is one."""
+"""Paths of known formats that real clients use, each with the client that uses it if there is one."""
 
 import json
 import subprocess

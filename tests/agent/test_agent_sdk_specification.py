@@ -1,4 +1,4 @@
-"""The agent of seed 002: events that type checkers tell apart, names to display, results of tools, kept outputs."""
+"""What the specification of the agent SDK asks for: events with types of their own, display names, results, outputs."""
 
 import asyncio
 import runpy
