@@ -60,7 +60,7 @@ def test_the_core_loads_no_network_no_clock_and_no_chance(module: str) -> None:
     assert forbidden_in(loaded_by(f"import {module}")) - forbidden_in(loaded_by("import msgspec")) == set()
 
 
-def test_neither_does_every_codec_at_work() -> None:
+def test_codecs_at_work_load_no_network_no_clock_and_no_chance() -> None:
     work = """
 import dragoman
 for source in dragoman.formats():

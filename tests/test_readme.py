@@ -20,12 +20,12 @@ PRINTED = dict(re.findall(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```",
 COMMAND_LINES = [line for line in re.findall(r"^\$ (.*)$", TEXT, re.MULTILINE) if line.startswith("dragoman ")]
 
 
-def test_it_fits_on_a_few_screens() -> None:
+def test_the_readme_fits_on_a_few_screens() -> None:
     """What a newcomer needs in the first minutes; everything else has a page in docs/."""
     assert len(TEXT.splitlines()) <= 180
 
 
-def test_it_names_the_four_types_and_shows_a_short_tool_loop() -> None:
+def test_the_readme_names_the_four_types_and_shows_a_short_tool_loop() -> None:
     before, _, _ = TEXT.partition("```")
     assert [name for name in ("ToolDefinition", "ToolChoice", "ToolCall", "ToolResult") if name not in before] == []
     (program,) = (one for one in PROGRAMS if "while answer.tool_calls" in one)

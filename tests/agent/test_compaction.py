@@ -142,7 +142,7 @@ def test_windows_come_from_the_catalogue(name: str, tokens: int | None) -> None:
 
 
 @promise("agent:compaction-window")
-def test_it_can_be_forced_at_any_time() -> None:
+def test_compaction_can_be_requested_at_any_time() -> None:
     agent = agent_of(["one", "two", "All in short."], compaction=None)
     agent.run_sync("a")
     agent.run_sync("b")

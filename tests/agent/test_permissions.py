@@ -75,7 +75,7 @@ def test_denied_so_that_the_run_stops() -> None:
 
 
 @promise("agent:permission")
-def test_asking() -> None:
+def test_the_user_decides_about_each_call() -> None:
     requests = []
 
     async def ask(request: PermissionRequest) -> bool:

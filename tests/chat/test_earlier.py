@@ -106,7 +106,7 @@ def test_every_version_in_every_encoding_its_system_had(version: str, encoding: 
 
 
 @promise("chat:legacy", "chat:location")
-def test_its_folders_are_found_and_left_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_the_earlier_program_are_found_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It kept a user's folder under the user's own name, where ours is spelled so that no two names collide."""
     for name in ("CHAT_HISTORY_DIR", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -144,7 +144,7 @@ def test_where_it_kept_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @promise("chat:legacy", "chat:draft")
-def test_its_draft_is_offered_at_last_and_is_in_no_list(tmp_path: Path) -> None:
+def test_the_draft_of_the_earlier_program_is_offered_and_not_listed(tmp_path: Path) -> None:
     store = FileStore(tmp_path, "me")
     draft = {
         "type": "autosave_draft",

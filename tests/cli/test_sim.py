@@ -26,7 +26,7 @@ def ask(url: str, key: str) -> Any:
         return json.load(response)["choices"][0]["message"]["content"]
 
 
-def test_it_serves_until_interrupted(tmp_path: Path) -> None:
+def test_the_simulators_serve_until_interrupted(tmp_path: Path) -> None:
     (tmp_path / "turns.json").write_text('[{"text": "From the script."}]')
     command = [*COMMAND, "sim", "--port", "0", "--script", "turns.json", "--key", "good-key"]
     with subprocess.Popen(  # noqa: S603

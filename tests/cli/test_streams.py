@@ -103,7 +103,9 @@ FRAMINGS = {
 
 @pytest.mark.parametrize("target", ["gemini", "openai-chat"])
 @pytest.mark.parametrize("content", FRAMINGS.values(), ids=FRAMINGS.keys())
-def test_however_it_was_saved(content: bytes, target: str, tmp_path: Path, capsysbinary: Captured) -> None:
+def test_a_stream_is_converted_in_every_framing_it_may_be_saved_in(
+    content: bytes, target: str, tmp_path: Path, capsysbinary: Captured
+) -> None:
     assert main(["convert", "--stream", written(tmp_path, content), "--to", target]) == 0
     output = capsysbinary.readouterr().out
     assert output.startswith((b"data: ", CHAT[:20]))

@@ -86,12 +86,12 @@ def test_counts_are_written_where_there_is_a_place() -> None:
 
 
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != "openai-chat"])
-def test_other_targets_note_them(target: str) -> None:
+def test_counts_without_a_place_in_the_target_are_noted(target: str) -> None:
     losses = dragoman.translate_response(CHAT, source="openai-chat", target=target).losses
     assert any(loss.severity == "noted" and "audio tokens" in loss.what and loss.path == "$.usage" for loss in losses)
 
 
-def test_sound_of_gemini() -> None:
+def test_audio_tokens_of_gemini() -> None:
     counts = [{"modality": "TEXT", "tokenCount": 5}, {"modality": "AUDIO", "tokenCount": 20}]
     body = {
         "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi."}]}, "finishReason": "STOP"}],

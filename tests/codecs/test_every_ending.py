@@ -182,7 +182,7 @@ WORDS = [(source, word) for source, words in ENDINGS.items() for word in words]
 
 
 @each(("source", "word"), WORDS)
-def test_whole(source: str, word: str) -> None:
+def test_every_ending_of_a_whole_answer(source: str, word: str) -> None:
     body = BODIES[source](word, streamed=False)
     for target in FORMATS:
         encoded = dragoman.translate_response(body, source=source, target=target)
@@ -193,7 +193,7 @@ def test_whole(source: str, word: str) -> None:
 
 
 @each(("source", "word"), WORDS)
-def test_streamed(source: str, word: str) -> None:
+def test_every_ending_of_a_stream(source: str, word: str) -> None:
     data = BODIES[source](word, streamed=True)
     for target in FORMATS:
         translator = dragoman.StreamTranslator(source=source, target=target)

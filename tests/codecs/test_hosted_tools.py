@@ -276,7 +276,7 @@ def test_what_another_provider_ran_reaches_the_model_as_text(target: str) -> Non
 
 
 @pytest.mark.parametrize("target", FORMATS)
-def test_such_a_text_does_not_part_a_call_from_its_result(target: str) -> None:
+def test_text_about_a_hosted_call_does_not_separate_a_call_from_its_result(target: str) -> None:
     """Gemini calls a function and searches in one turn; Claude refuses text behind a call."""
     called = ir.Message("assistant", (ir.ToolCall("c1", "look", {}), CALL, FOUND))
     answered = ir.Message("tool", (ir.ToolResult("c1", "look", "text", "4"),))

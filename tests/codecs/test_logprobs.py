@@ -228,7 +228,7 @@ def test_the_last_event_of_a_responses_stream_repeats_them() -> None:
 @promise("core:log-probabilities")
 @each("source", FOUR)
 @each("target", WITHOUT)
-def test_elsewhere_they_are_a_loss_with_its_path(source: str, target: str) -> None:
+def test_log_probabilities_are_a_loss_with_its_path_elsewhere(source: str, target: str) -> None:
     body = json.dumps(ANSWERS[source]).encode()
     encoded = dragoman.translate_response(body, source=source, target=target)
     paths = {

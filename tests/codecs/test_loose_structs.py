@@ -134,7 +134,7 @@ def _plain(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "aliases"), STRUCTS, ids=[f"{k.__module__.split('.')[-2]}.{k.__name__}" for k, _ in STRUCTS]
 )
-def test_such_a_body_is_not_lifted(
+def test_a_body_that_a_loose_struct_reads_is_not_lifted(
     kind: type[Wire], aliases: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> bytes:

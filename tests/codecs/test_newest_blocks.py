@@ -54,7 +54,7 @@ IDS = [name for _, name, _ in CASES]
 
 @promise("law:1-identity")
 @pytest.mark.parametrize(("source", "name", "body"), CASES, ids=IDS)
-def test_it_survives_its_own_format(source: str, name: str, body: dict[str, Any]) -> None:
+def test_new_blocks_survive_their_own_format(source: str, name: str, body: dict[str, Any]) -> None:
     encoded = dragoman.translate_request(body, source=source, target=source)
     assert (encoded.body, encoded.losses) == (body, ()), name
 
@@ -62,7 +62,7 @@ def test_it_survives_its_own_format(source: str, name: str, body: dict[str, Any]
 @promise("law:2-nothing-vanishes")
 @each("target", FORMATS)
 @each(("source", "name", "body"), CASES, ids=IDS)
-def test_it_is_reported_elsewhere(source: str, name: str, body: dict[str, Any], target: str) -> None:
+def test_new_blocks_are_reported_elsewhere(source: str, name: str, body: dict[str, Any], target: str) -> None:
     if FAMILY[target] == FAMILY[source]:
         return
     assert dragoman.translate_request(body, source=source, target=target).losses, name

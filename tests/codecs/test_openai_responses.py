@@ -272,7 +272,7 @@ def test_defaults_that_differ_from_chat_are_written() -> None:
 
 @promise("report:73")
 @pytest.mark.parametrize("source", [name for name in FORMATS if name != NAME])
-def test_tools_are_flat(source: str) -> None:
+def test_the_name_of_a_tool_is_beside_its_type(source: str) -> None:
     request = ir.Request(MODELS[source], (ir.Message("user", "go"),), (ir.ToolDefinition("f", "does f"),))
     body = dragoman.encode_request(request, source).json()
     (tool,) = dragoman.translate_request(body, source=source, target=NAME).body["tools"]
@@ -527,7 +527,7 @@ def test_members_that_an_items_type_has_no_use_for_are_kept(item: dict[str, Any]
 
 
 @pytest.mark.parametrize("item", [STRAY["a message with a name"], STRAY["a message with a call's id"]])
-def test_and_they_are_losses_elsewhere(item: dict[str, Any]) -> None:
+def test_members_that_an_items_type_has_no_use_for_are_losses_elsewhere(item: dict[str, Any]) -> None:
     encoded = dragoman.translate_request(request_body(item), source=NAME, target="openai-chat")
     assert paths(encoded) == {f"$.input[0].{key}" for key in item.keys() - USER.keys()}
 

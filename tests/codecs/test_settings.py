@@ -48,7 +48,7 @@ KEYS = collect_keys(Body, ("tier",))
 READER = WireReader(Body, "some request")
 
 
-def test_reading() -> None:
+def test_a_request_is_read_by_the_rows_of_the_table() -> None:
     wire = READER.read(b'{"messages":[],"model":"m","limit":5,"stops":["a"],"seed":7,"tier":"x","new":1}')
     request = TABLE.read(wire, (), (), {"some": KEYS(wire)}, ir.ReasoningSettings(effort="low"))
     assert request == ir.Request(
@@ -69,7 +69,7 @@ def test_absent_keys_are_defaults() -> None:
     assert TABLE.read(wire, (), (), None, None) == ir.Request(None, (), origin="some")
 
 
-def test_writing() -> None:
+def test_a_request_is_written_by_the_rows_of_the_table() -> None:
     log = LossLog()
     wire = TABLE.write(ir.Request("m", (), stop=("a",), seed=0, max_output_tokens=1), log, [], UNSET, "high")
     assert wire == Body([], "m", 1, ["a"], 0, "high")
@@ -109,7 +109,7 @@ def test_a_field_without_a_row_is_a_loss_by_construction(field: str) -> None:
         ("", "$"),
     ],
 )
-def test_paths(field: str, path: str) -> None:
+def test_paths_of_settings_follow_from_the_rows(field: str, path: str) -> None:
     assert TABLE.path(field) == path
 
 

@@ -67,7 +67,7 @@ def test_settings_of_both_openai_formats_cross_unchanged(key: str) -> None:
 
 @each("key", SHARED)
 @each("source", ["openai-chat", "openai-responses"])
-def test_they_return_as_they_came(key: str, source: str) -> None:
+def test_settings_of_both_openai_formats_return_as_they_came(key: str, source: str) -> None:
     body = {**(CHAT if source == "openai-chat" else RESPONSES), key: SHARED[key]}
     assert crossed(source, source, body) == (body, [])
 

@@ -123,7 +123,7 @@ def test_a_line_of_a_session_is_known(name: str) -> None:
 @promise("batch:datasets")
 @each("target", dragoman.formats())
 @each("name", NAMES)
-def test_it_crosses_to_every_api(name: str, target: str) -> None:
+def test_a_stored_conversation_crosses_to_every_api(name: str, target: str) -> None:
     encoded = translate_request(body(name), source=name, target=target, model="m")
     again = codec(target).decode_request(encoded.json())
     crossed = tell(again)
@@ -142,7 +142,7 @@ def test_it_crosses_to_every_api(name: str, target: str) -> None:
 @promise("batch:datasets")
 @each("target", WRITTEN)
 @each("source", [name for name in NAMES if name not in TASKS])
-def test_it_crosses_to_every_format_that_is_written(source: str, target: str) -> None:
+def test_a_stored_conversation_crosses_to_every_format_that_is_written(source: str, target: str) -> None:
     encoded = translate_request(body(source), source=source, target=target)
     assert tell(codec(target).decode_request(encoded.json())) == story_of(source)
 

@@ -85,7 +85,7 @@ async def _result(driver: RemoteDriver, streamed: bool) -> object:  # noqa: FBT0
 
 
 @pytest.mark.parametrize("answer", [b"", HEAD, HEAD + chunked(FIRST)], ids=["silence", "head", "first"])
-def test_so_does_closing_the_stream_from_elsewhere(answer: bytes) -> None:
+def test_closing_a_stream_from_another_task_closes_its_connection(answer: bytes) -> None:
     async def run() -> None:
         async with listening(answer) as (listener, driver):
             stream = driver.stream_query("x")

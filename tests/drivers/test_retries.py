@@ -80,9 +80,7 @@ def test_what_does_not_pass_is_not(partner: Partner, streamed: bool, error: str,
 
 
 @pytest.mark.parametrize("partner", STATED, ids=lambda partner: partner.name)
-def test_neither_is_a_quota_that_the_provider_distinguishes_from_a_rate_limit(
-    partner: Partner, dragoman_sim: Simulator
-) -> None:
+def test_a_used_up_quota_is_not_retried(partner: Partner, dragoman_sim: Simulator) -> None:
     dragoman_sim.play({"error": "quota", "times": 0})
 
     async def run() -> None:

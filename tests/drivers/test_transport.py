@@ -312,7 +312,7 @@ def test_an_error_inside_a_200_is_an_error(model: str, body: bytes, kind: type[P
         ("groq/m", 413, b'{"error":{"message":"tokens","code":"rate_limit_exceeded"}}', {}, RateLimited),
     ],
 )
-def test_of_the_word_and_the_status_the_more_exact_counts(
+def test_the_more_exact_of_error_type_and_status_counts(
     model: str, status: int, body: bytes, headers: dict[str, str], kind: type[ProviderError]
 ) -> None:
     async def run() -> None:

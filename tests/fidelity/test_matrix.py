@@ -80,7 +80,7 @@ def test_every_feature_has_an_example_and_every_example_a_feature() -> None:
 
 
 @each("case", CASES, ids=lambda case: f"{case.kind}-{case.feature}")
-def test_some_format_says_it_in_its_own_words(case: Case) -> None:
+def test_every_feature_is_native_in_some_format(case: Case) -> None:
     sayable = [name for name in dragoman.formats() if write_original(case, name) is not None]
     assert sayable, "no format can say this example: it judges nothing"
     for name in sayable:

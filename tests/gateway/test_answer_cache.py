@@ -202,7 +202,7 @@ def test_what_the_client_says_about_caching() -> None:
         assert 'dragoman_cache_total{client="openai-chat",result="hit"} 3' in metrics
 
 
-def test_directives() -> None:
+def test_cache_directives_of_a_client() -> None:
     assert directives('No-Store, max-age="5" ,private') == {"no-store": None, "max-age": 5, "private": None}
     assert directives("") == {}
     assert directives("max-age=" + "9" * 5_000)["max-age"]

@@ -156,7 +156,7 @@ def test_a_server_of_ones_own_names_its_models_as_it_likes(
 
 
 @promise("gateway:no-config", "gateway:no-ssrf")
-def test_of_this_machine_only_installed_models_may_be_asked_for() -> None:
+def test_only_installed_local_models_may_be_used() -> None:
     router = Router(read_config(""), {}, local={"local": ("smollm2",), "ollama": ("qwen3",)})
     assert {place.name for place in router.available()} == {"local", "ollama"}
     assert router.plan("ollama/qwen3", "openai-chat").candidates

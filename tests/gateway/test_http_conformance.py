@@ -317,7 +317,7 @@ def test_a_stream_flows_and_a_large_body_is_taken(gateway: Served, client: Http2
         ({"more": [("user-agent", "a"), ("user-agent", "b")]}, 200),
     ],
 )
-def test_heads(client: Http2, headers: dict[str, object], status: int) -> None:
+def test_each_head_gets_its_status(client: Http2, headers: dict[str, object], status: int) -> None:
     more = headers.pop("more", [])
     assert isinstance(more, list)
     answer = client.headers(**headers)  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ def test_forms_that_can_be_read_in_two_ways_are_refused(
 @pytest.mark.parametrize(
     "body", [SMALL + FILE + END, FILE + SMALL + END[:-2], "\r\n" + SMALL.replace('"model"', "model") + FILE + END]
 )
-def test_other_forms_pass_unchanged(gateway: RunningGateway, upstream: ScriptedUpstream, body: str) -> None:
+def test_unambiguous_forms_pass_unchanged(gateway: RunningGateway, upstream: ScriptedUpstream, body: str) -> None:
     assert status(gateway, "/v1/audio/transcriptions", body, TYPE) == 200
     assert upstream.bodies[-1] == body.encode()
     assert status(gateway, "/v1/audio/transcriptions", body.replace("small", "large"), TYPE) == 404

@@ -47,7 +47,7 @@ OWN = {"claude": "claude-opus-5-5", "codex": "gpt-5-codex"}
 
 @promise("gateway:recipe-agents", "gateway:same-bytes")
 @pytest.mark.parametrize("name", OWN)
-def test_its_own_vendor_takes_it_as_it_is(
+def test_requests_of_an_agent_reach_its_own_vendor_unchanged(
     gateway: RunningGateway, dragoman_sim: Simulator, tmp_path: Path, name: str
 ) -> None:
     """Bytes only pass: it is the simulator that is judged here, which has to take what the vendor takes."""

@@ -82,7 +82,7 @@ def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: 
 
 @promise("gateway:bad-input")
 @pytest.mark.parametrize("name", HEADS)
-def test_heads(small: RunningGateway, name: str) -> None:
+def test_an_invalid_head_gets_its_status(small: RunningGateway, name: str) -> None:
     status, head = HEADS[name]
     assert status_of(small, raw(head, GOOD)) == status
 
@@ -107,7 +107,7 @@ BODIES: dict[str, tuple[int, bytes]] = {
 @promise("gateway:bad-input", "gateway:own-words")
 @pytest.mark.parametrize("format", ["openai-chat", "anthropic-messages", "ollama-chat"])
 @pytest.mark.parametrize("name", BODIES)
-def test_bodies(small: RunningGateway, name: str, format: str) -> None:
+def test_an_invalid_body_gets_an_error_in_the_clients_format(small: RunningGateway, name: str, format: str) -> None:
     status, body = BODIES[name]
     got = send(small.url, DOORS[format].path, body, DOORS[format].headers)
     assert got.status == status, got.body
@@ -268,7 +268,7 @@ def test_each_client_shows_its_key_in_its_own_way(locked: RunningGateway, format
 
 
 @promise("gateway:loopback")
-def test_it_listens_elsewhere_only_with_keys() -> None:
+def test_without_keys_it_listens_on_this_machine_only() -> None:
     check_exposure("127.0.0.1", Access((), {}))
     check_exposure("::1", Access((), {}))
     check_exposure("0.0.0.0", Access(("a-key",), {}))  # noqa: S104
@@ -332,7 +332,7 @@ def test_models_are_listed_in_each_shape(gateway: RunningGateway) -> None:
         ("/v1beta1/publishers/as-anthropic-messages/models/claude-sonnet-5:generateContent", "vertex"),
     ],
 )
-def test_other_paths(gateway: RunningGateway, path: str, format: str) -> None:
+def test_alternative_paths_of_a_format_are_served(gateway: RunningGateway, path: str, format: str) -> None:
     body = first("anthropic-messages" if format == "anthropic" else format)
     body.pop("model", None)
     if format == "anthropic":

@@ -103,7 +103,7 @@ def signed_call(number: int) -> ir.ToolCall:
     return ir.ToolCall(f"call_{number}", "f", {}, signature=ir.Signature("google", f"sig{number}"))
 
 
-def test_it_is_bounded_and_expires() -> None:
+def test_the_memory_is_bounded_and_expires() -> None:
     async def remembered() -> tuple[list[int], list[int]]:
         store, database = await open_store("")
         store._most_signatures = 60  # noqa: SLF001

@@ -108,7 +108,7 @@ def entry(id: str, key: str = "ada", cost: float | None = 0.25, **more: Any) -> 
 
 @promise("gateway:limits", "gateway:limits-exact")
 @each_home
-def test_of_many_at_once_as_many_enter_as_may(addresses: Server) -> None:
+def test_no_more_concurrent_requests_enter_than_the_limit(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 1 if not addresses.database else 3, WHOLE) as opened:
             grant = Grant(name="ada", digest="", requests_per_minute=7)
@@ -230,7 +230,7 @@ def test_nothing_at_all_may_be_a_limit(addresses: Server) -> None:
 
 @promise("gateway:keys")
 @each_store
-def test_keys(addresses: Server) -> None:
+def test_keys_are_created_listed_rotated_and_revoked(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses) as (ledger,):
             store: Store = ledger.store

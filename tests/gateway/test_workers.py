@@ -233,7 +233,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_those_that_die_young_are_replaced_ever_later() -> None:
+def test_workers_that_die_early_are_replaced_ever_later() -> None:
     delay = RestartDelay()
     waits = []
     for moment in range(8):

@@ -273,7 +273,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, signe
 
 @promise("report:35", "report:39")
 @each(("vendor", "client", "signed"), CASES)
-def test_and_reaches_no_other_vendor(vendor: str, client: str, signed: dict[str, Any]) -> None:
+def test_what_was_minted_reaches_no_other_vendor(vendor: str, client: str, signed: dict[str, Any]) -> None:
     request = trip(vendor, client, answer_body(vendor, signed))
     for stranger in FORMATS:
         if SIGNED_AS[stranger] in {SIGNED_AS[vendor], MINTED.get(vendor)}:

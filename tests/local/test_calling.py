@@ -67,7 +67,11 @@ def test_a_call_is_read_whatever_it_holds_and_wherever_it_is_cut(
 
 
 @given(st.text(), st.booleans(), PLACES)
-def test_so_is_an_answer(answer: str, escaped: bool, places: list[int]) -> None:  # noqa: FBT001 - drawn
+def test_an_answer_is_read_whatever_it_holds_and_wherever_it_is_cut(
+    answer: str,
+    escaped: bool,  # noqa: FBT001 - drawn
+    places: list[int],
+) -> None:
     text = json.dumps({"answer": answer}, ensure_ascii=escaped)
     assert read(cut(text, places)) == (answer, "", [])
 

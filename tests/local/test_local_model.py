@@ -92,7 +92,7 @@ def alive(process: int) -> bool:
     return True
 
 
-def test_it_answers_a_question_and_streams_it() -> None:
+def test_the_model_answers_a_question_and_streams_it() -> None:
     async def ask(driver: RemoteDriver) -> None:
         stream = driver.stream_query("What is the capital of France?")
         pieces = [piece async for piece in stream]

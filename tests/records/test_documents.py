@@ -179,7 +179,7 @@ def test_the_older_records_are_read_and_go_back_as_they_came() -> None:
     assert dragoman.encode_request(request, "modular-prompt").body == OLD
 
 
-def test_and_become_the_newer_ones_on_the_way_through() -> None:
+def test_the_older_records_become_the_newer_ones_after_another_format() -> None:
     chat = dragoman.translate_request(OLD, source="modular-prompt", target="openai-chat", model="m").json()
     new = dragoman.translate_request(chat, source="openai-chat", target="modular-prompt").body
     assert new["messages"][0]["toolCalls"] == [

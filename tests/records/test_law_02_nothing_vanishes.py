@@ -50,7 +50,9 @@ def test_losses_point_into_the_stored_history(source: str, data: st.DataObject) 
 
 @given(data=st.data(), request=strategies.ANY_REQUESTS)
 @each("source", RECORDS)
-def test_also_when_the_history_came_from_elsewhere(source: str, data: st.DataObject, request: ir.Request) -> None:
+def test_losses_point_into_a_history_that_was_encoded_from_a_request(
+    source: str, data: st.DataObject, request: ir.Request
+) -> None:
     target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
     try:
         body = dragoman.encode_request(request, source).json()

@@ -48,7 +48,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, signed
 
 
 @each(("vendor", "store", "signed"), CASES)
-def test_and_reaches_no_other_vendor(vendor: str, store: str, signed: dict[str, Any]) -> None:
+def test_what_was_minted_reaches_no_other_vendor(vendor: str, store: str, signed: dict[str, Any]) -> None:
     body = stored(vendor, store, signed)
     for stranger in FORMATS:
         if not _is_kin(stranger, vendor):

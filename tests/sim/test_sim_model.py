@@ -130,7 +130,7 @@ def test_steps_are_taken_one_after_the_other() -> None:
     assert respond(prompt_of(text, *done, *sent)).text == "get_weather says: wet. send_email says: sent."
 
 
-def test_it_thinks_when_reasoning_is_on() -> None:
+def test_the_model_thinks_when_reasoning_is_on() -> None:
     quiet, loud = respond(prompt_of("weather in Paris")), respond(prompt_of("weather in Paris", thinks=True))
     assert quiet.thoughts == ()
     assert isinstance(loud.parts[0], ThoughtPart)
@@ -151,7 +151,7 @@ def test_what_it_can_do_alone(text: str, expected: str) -> None:
     assert respond(prompt_of(text, tools=())).text == expected
 
 
-def test_it_remembers_what_was_said() -> None:
+def test_the_model_remembers_the_conversation() -> None:
     turns = (Turn("user", "My name is Ada"), Turn("assistant", "Noted"), Turn("user", "What's my name?"))
     assert respond(Prompt("m", turns)).text == "Your name is Ada."
 
@@ -162,7 +162,7 @@ def test_seeds_choose_among_answers_and_repeat_themselves() -> None:
     assert respond(prompt_of("hello", seed=3)) == respond(prompt_of("hello", seed=3))
 
 
-def test_limits() -> None:
+def test_answers_respect_the_limits_of_the_request() -> None:
     question = prompt_of("count to 100", tools=())
     whole = respond(question)
     for limit in range(whole.counts.output + 1):

@@ -83,7 +83,7 @@ KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("api", KEYS)
-def test_keys(guarded: Simulator, api: str) -> None:
+def test_requests_without_a_valid_key_are_refused(guarded: Simulator, api: str) -> None:
     door = DOORS[api]
     absent = {name: "" for name in door.headers if name != "anthropic-version"}
     wrong = {name: value.replace("any-key", "wrong-key-of-mine") for name, value in door.headers.items()}
@@ -149,7 +149,9 @@ def wrong_way(simulator: Simulator, api: str, path: str, method: str) -> Answer:
         ("anthropic-messages", "POST", "/anthropic/v1/nonsense", 404, "not_found_error"),
     ],
 )
-def test_wrong_ways(dragoman_sim: Simulator, api: str, method: str, path: str, status: int, words: str) -> None:
+def test_wrong_paths_and_methods_are_refused(
+    dragoman_sim: Simulator, api: str, method: str, path: str, status: int, words: str
+) -> None:
     refused = wrong_way(dragoman_sim, api, path, method)
     assert refused.status == status
     assert words in refused.body.decode()

@@ -1434,7 +1434,7 @@ def test_reasoning_that_ends_after_later_text_is_emitted_once(signature: ir.Sign
     assert signed == ([] if signature is None else [signature])
 
 
-def test_its_signature_returns_to_it() -> None:
+def test_the_signature_of_overtaken_reasoning_returns_to_it() -> None:
     body = written(overtaken(LATE)).decode().split("\r\n\r\n")
     chunks = [json.loads(line.removeprefix("data: ")) for line in body if line]
     parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]

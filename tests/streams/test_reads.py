@@ -107,7 +107,9 @@ WAYS = {
 @given(st.lists(st.text(min_size=1), min_size=4, max_size=12), st.lists(st.integers(1, 4), min_size=12, max_size=12))
 @each("source", WAYS)
 @each("target", ["openai-chat", "anthropic-messages", "gemini"])
-def test_however_many_events_come_in_one_read(source: str, target: str, texts: list[str], sizes: list[int]) -> None:
+def test_any_number_of_events_may_come_in_one_read(
+    source: str, target: str, texts: list[str], sizes: list[int]
+) -> None:
     start, event = WAYS[source]
     events = [event(text.encode("utf-8", "ignore").decode() or "x") for text in texts]
     one_by_one = dragoman.StreamTranslator(source=source, target=target)

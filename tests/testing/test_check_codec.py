@@ -44,7 +44,7 @@ KNOWN: dict[str, tuple[str, ...]] = {}
 
 
 @pytest.mark.parametrize("name", [*dragoman.formats("compatible"), *dragoman.formats("record")])
-def test_so_do_profiles_and_stored_histories(name: str) -> None:
+def test_compatible_servers_and_record_formats_keep_the_laws(name: str) -> None:
     report = check_codec(name)
     assert [str(found) for found in report.findings if not found.subject.startswith(KNOWN.get(name, ()) or "-")] == []
 
