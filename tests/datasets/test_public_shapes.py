@@ -171,3 +171,51 @@ def test_attachments_of_claude_are_what_the_model_read() -> None:
     }
     body = translate_request(json.dumps(record), source="claude-export", target="anthropic-messages", model="m").json()
     assert b"It rains." in body
+
+
+# ── keys of logs, and paths of errors ──
+
+
+@promise("batch:datasets")
+def test_keys_that_a_log_has_beside_its_messages_are_reported_and_not_sent() -> None:
+    """An API refuses them; the same format gets them back."""
+    messages = [
+        {"role": "user", "content": QUESTION, "timestamp": 1},
+        {"role": "assistant", "content": ANSWER, "id": "m"},
+    ]
+    crossed = translate_request(json.dumps(messages), source="message-list", target="openai-chat", model="m")
+    assert crossed.body["messages"] == [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
+    assert [(loss.severity, loss.what) for loss in crossed.losses] == [
+        ("dropped", "id of messages"),
+        ("dropped", "timestamp of messages"),
+    ]
+    same = translate_request(json.dumps(messages), source="message-list", target="message-list")
+    assert (same.body, same.losses) == (messages, ())
+    history = SHAPES["Cline history"].record
+    sent = translate_request(
+        json.dumps(history), source="anthropic-message-list", target="anthropic-messages", model="m"
+    )
+    assert all(message.keys() == {"role", "content"} for message in sent.body["messages"])
+    assert {loss.what for loss in sent.losses if loss.severity == "dropped"} == {
+        "modelInfo of messages",
+        "ts of messages",
+    }
+
+
+@promise("batch:datasets", "law:10-bad-input-good-words")
+def test_errors_and_losses_have_the_paths_of_the_file() -> None:
+    for name, record, path in (
+        ("message-list", [{"role": "user", "content": 1}], "$[0].content"),
+        ("anthropic-message-list", [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": 1}]}], "$[0].content[0].tool_use_id"),
+        ("bedrock-message-list", [{"role": "user", "content": [{"text": 1}]}], "$[0].content[0].text"),
+        ("adk", [{"author": "a", "content": {"role": "user", "parts": [{"text": 1}]}}], "$[0].content.parts[0].text"),
+        ("claude-code", [{"uuid": "1", "parentUuid": None, "message": {"role": "user", "content": [{"type": "text", "text": 1}]}}], "$[0].message.content[0].text"),
+    ):  # fmt: skip
+        with pytest.raises(DecodeError) as caught:
+            codec(name).decode_request(json.dumps(record).encode())
+        assert (caught.value.source, caught.value.path) == (name, path)
+    unnamed = [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_id": "f"}}]}
+    ]
+    losses = translate_request(json.dumps(unnamed), source="message-list", target="ollama-chat", model="m").losses
+    assert [loss.path for loss in losses] == ["$[0].content[1]"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.agent_sessions import placed
 from dragoman.codecs.datasets.conversation import (
     Conversation,
     Dataset,
     Json,
     Piece,
     dataset_paths,
+    decode_placed,
     items,
     left_over,
     mappings,
@@ -28,7 +28,6 @@ from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.media import data_url
 from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolDefinition
 from dragoman.ir.messages import Role
-from dragoman.ir.values import encode_json
 
 INSPECT, ATIF, ADK, GOOSE = "inspect", "atif", "adk", "goose"
 PI, OPENCODE, QWEN_CODE = "pi", "opencode", "qwen-code"
@@ -195,7 +194,7 @@ def _of_contents(contents: list[tuple[Line, str]], model: str | None, name: str)
     if not contents:
         raise refuse(name, "$", "contents of a conversation", None)
     body = {"contents": [{"role": content.get("role"), "parts": content.get("parts")} for content, _ in contents]}
-    return placed(decode_gemini(encode_json(body)), model, [place for _, place in contents])
+    return decode_placed(name, decode_gemini, body, [place for _, place in contents], model)
 
 
 adk_paths = qwen_code_paths = paths_by_line(gemini_paths)

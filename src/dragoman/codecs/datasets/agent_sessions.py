@@ -6,10 +6,8 @@ applied: the result is what the model saw last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-
-from msgspec.structs import force_setattr
 
 from dragoman.codecs.anthropic_messages.json_paths import request_paths as messages_paths
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
@@ -19,6 +17,7 @@ from dragoman.codecs.datasets.conversation import (
     Json,
     Piece,
     dataset_paths,
+    decode_placed,
     items,
     mappings,
     media,
@@ -78,17 +77,10 @@ def read_claude_code(data: Json) -> Request:
     if not messages:
         raise refuse(CLAUDE_CODE, "$", "lines of a conversation", None)
     body = {"model": model or "", "max_tokens": 1, "messages": messages}
-    return placed(decode_messages(encode_json(body)), model, places)
+    return decode_placed(CLAUDE_CODE, decode_messages, body, places, model)
 
 
 claude_code_paths = paths_by_line(messages_paths)
-
-
-def placed(request: Request, model: str | None, places: Sequence[str | list[str]]) -> Request:
-    """Return the messages alone, with the path in the file of each block."""
-    found = Request(model, request.messages, metadata=None, origin=request.origin)
-    force_setattr(found, "_places", places)
-    return found
 
 
 def _is_claude_message(line: Line) -> bool:
@@ -220,7 +212,7 @@ def read_codex(data: Json) -> Request:
     body: dict[str, Json] = {"model": text_of(model), "input": [item for item, _ in found]}
     if isinstance(instructions, str):
         body["instructions"] = instructions
-    return placed(decode_responses(encode_json(body)), model or None, [place for _, place in found])
+    return decode_placed(CODEX, decode_responses, body, [place for _, place in found], model or None)
 
 
 codex_paths = paths_by_line(responses_paths)
@@ -290,8 +282,8 @@ def read_gemini_cli(data: Json) -> Request:
     """Read a session. Calls and results share a record, which has no order: a turn's text is read before its calls."""
     if contents := _checkpoint(data):
         root = "$.history" if isinstance(data, Mapping) else "$"
-        decoded = decode_gemini(encode_json({"contents": contents}))
-        return placed(decoded, None, [f"{root}[{index}]" for index in range(len(contents))])
+        places = [f"{root}[{index}]" for index in range(len(contents))]
+        return decode_placed(GEMINI_CLI, decode_gemini, {"contents": contents}, places)
     conversation = Conversation(GEMINI_CLI)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     model = None

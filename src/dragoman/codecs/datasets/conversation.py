@@ -45,6 +45,9 @@ Json: TypeAlias = Any
 Piece: TypeAlias = tuple[AnyPart, str]
 """A part, and its JSON path in the record."""
 
+Places: TypeAlias = Sequence[str | list[str]]
+"""Per message or item of a body, its path in the log that the body was put together from; or that of each block."""
+
 NOT_STORED = "stored conversations of this format have no settings"
 _UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
 
@@ -337,24 +340,42 @@ def paths_by_line(inner: JsonPaths) -> JsonPaths:
 
     def paths(root: Request) -> PathLookup:
         lookup = inner(root)
-        places: list[str | list[str]] = getattr(root, "_places", [])
+        places: Places = getattr(root, "_places", [])
 
         def in_log(message_index: int | None, part_index: int | None, field: str) -> str:
-            path = lookup(message_index, part_index, field)
-            item = _ITEM.match(path)
-            place = places[int(item[1])] if item and int(item[1]) < len(places) else "$"
-            if item is None or place == "$":
-                return "$"
-            if isinstance(place, str):
-                return place + path[item.end() :]
-            block = _BLOCK.match(path, item.end())
-            if block is None or int(block[1]) >= len(place):
-                return place[0].partition(".")[0]
-            return place[int(block[1])] + path[block.end() :]
+            return _in_log(lookup(message_index, part_index, field), places)
 
         return in_log
 
     return paths
+
+
+def _in_log(path: str, places: Places) -> str:
+    """Return the path in the log of a path in the body that was put together from it."""
+    item = _ITEM.match(path)
+    place = places[int(item[1])] if item and int(item[1]) < len(places) else "$"
+    if item is None or place == "$":
+        return "$"
+    if isinstance(place, str):
+        return place + path[item.end() :]
+    block = _BLOCK.match(path, item.end())
+    if block is None or int(block[1]) >= len(place):
+        return place[0].partition(".")[0]
+    return place[int(block[1])] + path[block.end() :]
+
+
+def decode_placed(
+    name: str, decode: Callable[[bytes], Request], body: Json, places: Places, model: str | None = None
+) -> Request:
+    """Decode the messages of a body that was put together from a log; paths, also those of errors, are the log's."""
+    try:
+        decoded = decode(encode_json(body))
+    except DecodeError as error:
+        path = _in_log(error.path, places)
+        raise type(error)(path=path, expected=error.expected, got=error.got, source=name) from error
+    request = Request(model, decoded.messages, metadata=None, origin=decoded.origin)
+    force_setattr(request, "_places", places)
+    return request
 
 
 def refuse(name: str, path: str, expected: str, found: Json) -> DecodeError:

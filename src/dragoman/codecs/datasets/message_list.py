@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import force_setattr
+
 from dragoman.codecs.datasets.conversation import (
     Conversation,
     Dataset,
     Json,
+    add_remarks,
+    dataset_paths,
+    decode_placed,
     items,
     mappings,
+    paths_by_line,
     report_settings,
     text_of,
 )
 from dragoman.codecs.datasets.trl import add_message
+from dragoman.codecs.openai_chat import json_paths
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
 from dragoman.ir import Request
-from dragoman.ir.values import encode_json, parse_json
-from dragoman.losses import LossLog
+from dragoman.ir.values import parse_json, to_raw
+from dragoman.losses import LossLog, PathLookup
 
 NAME = "message-list"
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -45,8 +52,30 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
     )
 
 
+_KEYS = frozenset(
+    {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations"}
+    | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "prefix", "weight", "cache_control", "images"}
+)
+"""Keys of messages of Chat and its compatible servers. Others are those of a log, and the API would refuse them."""
+_MORE = "~keys"
+"""Note: the other keys of each message, for the same format."""
+
+
 def read(data: Json) -> Request:
     messages = items(data, NAME, "$")
+    others = [{key: value for key, value in message.items() if key not in _KEYS} for message in messages]
+    names = sorted({key for more in others for key in more})
+    request = _read([{key: value for key, value in message.items() if key in _KEYS} for message in messages])
+    if not names:
+        return request
+    add_remarks(
+        request, NAME, [(None, f"{key} of messages", "dropped", "Chat messages do not have it") for key in names]
+    )
+    force_setattr(request, "metadata", {**(request.metadata or {}), NAME: {_MORE: to_raw(others)}})
+    return request
+
+
+def _read(messages: list[Mapping[str, Json]]) -> Request:
     # Chat has arguments as JSON text: a list with objects as arguments is read message by message.
     if any(isinstance(call.get("function"), Mapping) and isinstance(call["function"].get("arguments"), Mapping)
            for message in messages for call in mappings(message.get("tool_calls"))):  # fmt: skip
@@ -54,7 +83,9 @@ def read(data: Json) -> Request:
         for index, message in enumerate(messages):
             add_message(conversation, message, f"$[{index}]")
         return conversation.finish()
-    return decode_request(encode_json({"messages": messages}))
+    return decode_placed(
+        NAME, decode_request, {"messages": messages}, [f"$[{index}]" for index in range(len(messages))]
+    )
 
 
 def write(request: Request, log: LossLog) -> Json:
@@ -62,7 +93,21 @@ def write(request: Request, log: LossLog) -> Json:
     for tool in request.tools:
         log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
     body = parse_json(encode_request(Request(None, request.messages, origin=request.origin), log).content)
-    return body["messages"]
+    written: list[Json] = body["messages"]
+    note = (request.metadata or {}).get(NAME, {}).get(_MORE)
+    others = mappings(parse_json(note)) if note is not None else []
+    if len(others) != len(written):
+        return written
+    return [{**message, **more} for message, more in zip(written, others, strict=True)]
+
+
+def request_paths(root: Request) -> PathLookup:
+    """Return the paths in the list: of messages that Chat's codec read, or that were read one by one."""
+    places = getattr(root, "_places", [])
+    return (dataset_paths if places and isinstance(places[0], tuple) else _chat_paths)(root)
+
+
+_chat_paths = paths_by_line(json_paths.request_paths)
 
 
 DATASET = Dataset(NAME, is_record, read, write, names_speakers=True)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dragoman.codecs.anthropic_messages.json_paths import request_paths as messages_paths
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
 from dragoman.codecs.bedrock_converse.json_paths import request_paths as converse_paths
 from dragoman.codecs.bedrock_converse.request import decode_request as decode_converse
-from dragoman.codecs.datasets.agent_sessions import placed
-from dragoman.codecs.datasets.conversation import Dataset, Json, mappings, paths_by_line, text_of
+from dragoman.codecs.datasets.conversation import (
+    Dataset,
+    Json,
+    add_remarks,
+    decode_placed,
+    mappings,
+    paths_by_line,
+    text_of,
+)
 from dragoman.ir import Request
-from dragoman.ir.values import encode_json
 
 ANTHROPIC, BEDROCK = "anthropic-message-list", "bedrock-message-list"
 _ROLES = frozenset({"user", "assistant"})
+_KEYS = frozenset({"role", "content"})
+_NOT_OF_THE_API = "messages of the API do not have it"
 _BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result"}
 )
@@ -66,12 +74,21 @@ def is_bedrock_list(data: Json) -> bool:
 
 
 def read_anthropic_list(data: Json) -> Request:
-    body = {"model": "", "max_tokens": 1, "messages": data}
-    return placed(decode_messages(encode_json(body)), None, [f"$[{index}]" for index in range(len(data))])
+    return _read(data, ANTHROPIC, decode_messages, {"model": "", "max_tokens": 1})
 
 
 def read_bedrock_list(data: Json) -> Request:
-    return placed(decode_converse(encode_json({"messages": data})), None, [f"$[{index}]" for index in range(len(data))])
+    return _read(data, BEDROCK, decode_converse, {})
+
+
+def _read(data: Json, name: str, decode: Callable[[bytes], Request], more: Mapping[str, Json]) -> Request:
+    """Read a list; times and ids that the program keeps with its messages would be refused by the API."""
+    messages = [{key: value for key, value in message.items() if key in _KEYS} for message in data]
+    places = [f"$[{index}]" for index in range(len(data))]
+    request = decode_placed(name, decode, {**more, "messages": messages}, places)
+    others = sorted({key for message in data for key in message} - _KEYS)
+    add_remarks(request, name, [(None, f"{key} of messages", "dropped", _NOT_OF_THE_API) for key in others])
+    return request
 
 
 anthropic_message_list_paths = paths_by_line(messages_paths)
