@@ -410,6 +410,8 @@ FLOODS: dict[str, bytes] = {
     "settings": frame(4, 0, 0) * 100_000,
     "empty data": frame(1, 4, 1, hpack.Encoder().encode([(":method", "POST"), (":path", "/x"), (":scheme", "http")]))
     + frame(0, 0, 1) * 100_000,
+    "other services": frame(10, 0, 0, b"\0\1ax") * 100_000,
+    "frames of an unknown kind": frame(77, 0, 0) * 100_000,
     "windows": frame(8, 0, 0, b"\0\0\0\1") * 100_000,
     "priorities": frame(2, 0, 1, b"\0\0\0\0\1") * 100_000,
     "a window that overflows": frame(8, 0, 0, b"\x7f\xff\xff\xff") * 2,
@@ -427,6 +429,34 @@ def test_floods_end_the_connection_and_nothing_else(gateway: Served, client: Htt
         pass
     assert client.closed
     assert gateway.megabytes - before < 10
+    assert gateway.cpu_seconds - cpu < 5
+    assert is_well(gateway)
+
+
+LATE: dict[str, bytes] = {
+    "data": frame(0, 0, 1, b"x"),
+    "padding": frame(0, 8, 1, b"\1\0"),
+    "trailers": frame(1, 5, 1, b"\x82"),
+    "resets": frame(3, 0, 1, b"\0\0\0\0"),
+    "windows": frame(8, 0, 1, b"\0\0\0\1"),
+}
+
+
+@promise("gateway:http2-abuse")
+@pytest.mark.parametrize("ended", [True, False], ids=["whole", "refused"])
+@pytest.mark.parametrize("name", LATE)
+def test_floods_for_a_request_that_is_answered_end_the_connection(
+    gateway: Served, client: Http2, name: str, *, ended: bool
+) -> None:
+    """h2 ignores such frames, or answers each with a reset, and reports none of them."""
+    cpu = gateway.cpu_seconds
+    client.h2.send_headers(1, client.headers("/x", "POST"), end_stream=ended)
+    client.flush()
+    assert client.answer(1).status == 404
+    client.send(LATE[name] * 100_000)
+    for _ in client.events():
+        pass
+    assert client.closed
     assert gateway.cpu_seconds - cpu < 5
     assert is_well(gateway)
 

@@ -43,7 +43,7 @@ _MAX_RESETS = 200
 """Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: they cost the server far more)."""
 _RESET_WINDOW = 10.0
 _MAX_CONTROL = 10_000
-"""Frames without a request or data that a client may send within `_RESET_WINDOW`: pings, settings, priorities."""
+"""Frames that a client may send within `_RESET_WINDOW`, apart from requests and data for requests in progress."""
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 # RFC 9113, 8.2.2: headers that are specific to HTTP/1.1 connections.
 _CONNECTION_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade"})
@@ -227,11 +227,13 @@ class Http2Exchange(Exchange):
 
 
 class _FrameBuffer(FrameBuffer):
-    """Refuses and ignores what h2 would keep.
+    """Refuses and ignores what h2 would keep, and counts frames: for many of them h2 has no event.
 
-    That is up to 16 MiB of an oversized frame, 1 MiB of a head in pieces, every setting with an unknown number, and a
-    table for our headers as large as the client allows.
+    h2 would keep up to 16 MiB of an oversized frame, 1 MiB of a head in pieces, every setting with an unknown number,
+    and a table for our headers as large as the client allows.
     """
+
+    frames = 0
 
     def __next__(self) -> Frame:
         try:
@@ -240,6 +242,7 @@ class _FrameBuffer(FrameBuffer):
             if len(self._data) > self.max_frame_size + _FRAME_HEADER:
                 raise FrameTooLargeError("a frame larger than agreed") from None
             raise
+        self.frames += 1
         if isinstance(frame, SettingsFrame):  # RFC 9113, 6.5.2: unknown ones are ignored
             frame.settings = {code: value for code, value in frame.settings.items() if code in _SETTINGS}
             if SettingCodes.HEADER_TABLE_SIZE in frame.settings:  # a larger table would be searched for each header
@@ -254,6 +257,13 @@ class _FrameBuffer(FrameBuffer):
         return whole
 
 
+class _Frames(H2Connection):
+    """The protocol of one connection."""
+
+    MAX_CLOSED_STREAMS = 1_000
+    """Ended streams that are remembered, for frames that were under way; h2 keeps 65,536 of them, which are 8 MB."""
+
+
 class Http2Connection(BufferedReader):
     def __init__(self, server: Server) -> None:
         super().__init__(server.buffer)
@@ -265,13 +275,15 @@ class Http2Connection(BufferedReader):
         self._idle_since = server.loop.time()
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, Http2Exchange] = {}
-        self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding=None))
-        self._h2.incoming_buffer = _FrameBuffer(server=True)
+        self._h2 = _Frames(H2Configuration(client_side=False, header_encoding=None))
+        self._incoming = self._h2.incoming_buffer = _FrameBuffer(server=True)
         self._h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = server.limits.streams
         self._h2.local_settings[SettingCodes.MAX_HEADER_LIST_SIZE] = MAX_HEAD
         self._h2.local_settings[SettingCodes.ENABLE_CONNECT_PROTOCOL] = 0
         self._window_began = 0.0
         self._resets = self._control = 0
+        self._useful = 0
+        """Frames of the current read that began a request or held data for one."""
         self._secure = False
 
     # ── from the transport ──
@@ -319,13 +331,13 @@ class Http2Connection(BufferedReader):
         return _NEVER if at_work else self._idle_since
 
     def received(self, data: memoryview) -> None:
+        self._incoming.frames = self._useful = 0
         try:
             for event in self._h2.receive_data(bytes(data)):
                 handle = _HANDLERS.get(type(event))
-                if handle is None:
-                    self._count_control()
-                else:
+                if handle is not None:
                     handle(self, event)
+            self._count_control(self._incoming.frames - self._useful)
         except H2Error:
             self._close()  # h2 has queued a GOAWAY frame with the error
         else:
@@ -335,6 +347,7 @@ class Http2Connection(BufferedReader):
 
     def _on_request(self, event: RequestReceived) -> None:
         id = event.stream_id or 0
+        self._useful += 1
         self._idle_since = self.server.loop.time()
         if self.server.closing:
             self._reset(id, ErrorCodes.REFUSED_STREAM)
@@ -370,11 +383,10 @@ class Http2Connection(BufferedReader):
     def _on_data(self, event: DataReceived) -> None:
         exchange, length = self._streams.get(event.stream_id or 0), event.flow_controlled_length or 0
         if exchange is not None:
+            self._useful += 1 if event.data else 0
             exchange.feed(event.data or b"", length)
         elif length:  # the stream is already answered
             self.acknowledge(event.stream_id or 0, length)
-        if not event.data:
-            self._count_control()
 
     def _on_end(self, event: StreamEnded) -> None:
         exchange = self._streams.get(event.stream_id or 0)
@@ -391,7 +403,6 @@ class Http2Connection(BufferedReader):
             self._calm()
 
     def _on_window(self, event: WindowUpdated | RemoteSettingsChanged) -> None:
-        self._count_control()
         id = event.stream_id if isinstance(event, WindowUpdated) else 0
         chosen = [self._streams[id]] if id and id in self._streams else [] if id else list(self._streams.values())
         for exchange in chosen:
@@ -408,9 +419,11 @@ class Http2Connection(BufferedReader):
         if now - self._window_began > _RESET_WINDOW:
             self._window_began, self._resets, self._control = now, 0, 0
 
-    def _count_control(self) -> None:
+    def _count_control(self, frames: int) -> None:
+        if not frames:
+            return
         self._start_window()
-        self._control += 1
+        self._control += frames
         if self._control > _MAX_CONTROL:
             self._calm()
 
