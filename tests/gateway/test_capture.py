@@ -74,6 +74,24 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
     assert (len(captured.pieces), captured.unheld, captured.unheld_bytes) == (5, 4, 24)
 
 
+@promise("gateway:page-bounds", "gateway:admission")
+def test_long_heads_are_cut_and_count() -> None:
+    """Clients without a key are captured too, with whatever they send as their head."""
+    capture = Capture()
+    for number in range(300):
+        record = Record(id=f"req_{number}", client="openai-chat", operation="generate", started=time.perf_counter())
+        long = {"host": "x", "x-long": "y" * 50_000, "x-other": "z"}
+        captured = capture.begin(record, Head("POST", "/v1/" + "p" * 9_000, "q=" + "r" * 9_000, long))
+        captured.ended()
+    assert 200 * 2_000 < capture.total < 200 * 4_000
+    assert captured.headers == {"host": "x", "…": "2 more, too long to be held"}
+    assert captured.path.startswith("/v1/ppp")
+    assert len(captured.path) < 2_100
+    usual = begun(capture)
+    usual.ended()
+    assert (usual.headers, usual.size) == ({}, len("/v1/messages"))
+
+
 @promise("gateway:page-bounds")
 def test_bodies_are_held_as_they_are_and_once() -> None:
     capture = Capture()
@@ -111,6 +129,7 @@ def test_keys_are_taken_out_of_headers_and_queries() -> None:
     assert kept.pop("accept") == "*/*"
     assert set(kept.values()) == {HIDDEN}
     assert hidden_query(f"alt=sse&key={KEY}&access_token=y&flag") == f"alt=sse&key={HIDDEN}&access_token={HIDDEN}&flag"
+    assert hidden_query(f"k%65y={KEY}") == f"k%65y={HIDDEN}"
 
 
 BODIES: tuple[tuple[str, dict[str, Any]], ...] = (

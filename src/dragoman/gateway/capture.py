@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import unquote
 
 from msgspec import structs
 
@@ -31,6 +32,10 @@ Piece: TypeAlias = tuple[float, bytes, bytes]
 """Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
 _HOUSING = 200
 """Memory overhead of a piece: two bytes objects, a float, a tuple of three."""
+_MOST_OF_HEAD = 8 << 10
+"""Maximum characters of a head that are held: clients without a key may send 64 KiB of it."""
+_MOST_OF_PATH = 1 << 10
+"""Maximum characters of the path, and of the query, of a head that is cut."""
 
 
 class CapturedRequest:
@@ -147,6 +152,8 @@ class CapturedRequest:
         store = self.store
         if self.pieces and self._calls and self._calls[-1].ended is None:
             self._calls[-1].ended = perf_counter()
+        if not self.is_gone:
+            self._hold_head()
         # Until now the bodies were in memory anyway, to serve the request.
         store.bytes_left -= self._whole_size
         if store.bytes_left < 0:
@@ -155,6 +162,13 @@ class CapturedRequest:
             store.changed(self)
 
     # ── holding ──
+
+    def _hold_head(self) -> None:
+        size = _head_size(self._head)
+        if size > _MOST_OF_HEAD:
+            self._head = _cut_head(self._head)
+            size = _head_size(self._head)
+        self._whole_size += size
 
     def _captured_body(self, content: bytes, *, keyed: bool = False) -> Content:
         size = len(content)
@@ -328,6 +342,31 @@ class Capture:
                 feed.forget(request)
 
 
+# ── heads ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _head_size(head: Head) -> int:
+    return len(head.path) + len(head.query) + sum(map(len, head.headers)) + sum(map(len, head.headers.values()))
+
+
+def _cut_head(head: Head) -> Head:
+    """Return the beginning of a head, with a header that states how many are left out."""
+    kept: dict[str, str] = {}
+    left = _MOST_OF_HEAD - 2 * _MOST_OF_PATH
+    for name, value in head.headers.items():
+        left -= len(name) + len(value)
+        if left < 0:
+            break
+        kept[name] = value
+    if len(kept) < len(head.headers):
+        kept["…"] = f"{len(head.headers) - len(kept)} more, too long to be held"
+    return structs.replace(head, path=_cut(head.path), query=_cut(head.query), headers=kept)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_OF_PATH else f"{text[:_MOST_OF_PATH]}…"
+
+
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _FEW, _SHORT = 50, 1_000
@@ -365,7 +404,7 @@ def hidden_query(query: str) -> str:
 
 
 def _hidden_pair(name: str, equals: str, value: str) -> str:
-    return f"{name}{equals}{HIDDEN if value and _is_secret(name) else value}"
+    return f"{name}{equals}{HIDDEN if value and _is_secret(unquote(name)) else value}"
 
 
 def _hidden_address(url: str) -> str:

@@ -22,7 +22,7 @@ from dragoman.web.guard import HEADERS, LOGIN, Guard
 API = "/_/api"
 _OURS = "/_/"
 _OPEN = frozenset({LOGIN, "/_/static/style.css", "/_/static/icon.svg"})
-_OPEN_BODY = 64 << 10
+_OPEN_BODY = 4 << 10
 """Most bytes that are read before login."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _FRESH = {"cache-control": "no-store"}
