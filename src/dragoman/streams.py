@@ -172,7 +172,10 @@ class StreamTranslator:
     def fail(self, failure: Failure) -> bytes:
         """End the stream with a failure that is not in the source's bytes, such as a lost connection."""
         relay = self._relay
-        ends = [event for event in relay.close() if isinstance(event, PartEnd)]
+        held = relay.close()
+        # Calls that a decoder held back until now (Gemini's) are left out, with their ends.
+        begun = {event.index for event in held if isinstance(event, PartStart)}
+        ends = [event for event in held if isinstance(event, PartEnd) and event.index not in begun]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
         self._account.add(events[-1:])
         return b"" if relay.writer is None else relay.writer.encode(events)

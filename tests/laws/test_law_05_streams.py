@@ -14,6 +14,7 @@ import dragoman
 from dragoman.ir import (
     AnyEvent,
     Completion,
+    Failure,
     Finish,
     Finished,
     PartDelta,
@@ -176,6 +177,26 @@ def test_a_stream_cut_at_any_event_is_an_error_and_offers_no_unfinished_call(sou
         assert all(call.id in whole or call.incomplete for call in all_calls(caught.value.partial))
         for call in all_calls(caught.value.partial):
             assert call.incomplete or (call.parsed and call.arguments in ({"a": 1, "b": [2, 3]}, {"a": "x"}, {}))
+
+
+@promise("law:5-streams-tell-the-same-story", "gateway:own-words-midstream")
+@each("target", TARGETS)
+@each("source", TARGETS)
+def test_a_connection_that_is_lost_anywhere_is_an_error_in_every_format(source: str, target: str) -> None:
+    encoder = dragoman.StreamEncoder(source)
+    data = encoder.encode(INTERLEAVED) + encoder.close()
+    ends = [place + 1 for place, byte in enumerate(data) if byte == ord("\n")]  # also those of events
+    for cut in sorted({0, *ends, *range(0, len(data), 97)}):
+        translator = dragoman.StreamTranslator(source=source, target=target)
+        received = translator.feed(data[:cut])
+        if translator.completion.finish is not None:
+            break  # only the farewell is missing
+        received += translator.fail(Failure("server", "the connection broke", 502))
+        assert translator.failure is not None, cut
+        if source != target:
+            last = decoded(target, received)[-1]
+            assert isinstance(last, StreamFailed), cut
+            assert "the connection broke" in last.failure.message, cut
 
 
 INTERLEAVED: list[AnyEvent] = [
