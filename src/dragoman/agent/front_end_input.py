@@ -115,17 +115,15 @@ def _ag_ui_message(entry: Mapping[str, Any]) -> list[Message]:
         return [Message("tool", (ToolResult(call_id, "", "text" if failed is None else "error", value),))]
     if role not in {"user", "assistant", "system", "developer"}:
         return []  # reasoning and activity are shown, not sent back
-    text = content if isinstance(content, str) else "".join(_texts(content or []))
+    if not isinstance(content, str):
+        texts = (part for part in content or [] if isinstance(part, Mapping) and part.get("type") == "text")
+        content = "".join(str(part.get("text") or "") for part in texts)
     calls = [
         ToolCall(str(call["id"]), call["function"]["name"], msgspec.json.decode(call["function"]["arguments"] or "{}"))
         for call in entry.get("toolCalls") or []
     ]
-    parts = ((Text(text),) if text else ()) + tuple(calls)
+    parts = ((Text(content),) if content else ()) + tuple(calls)
     return [Message("system" if role == "developer" else role, parts)] if parts else []
-
-
-def _texts(parts: list[Any]) -> list[str]:
-    return [str(part.get("text") or "") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
 
 
 # ── Vercel's UI messages ──────────────────────────────────────────────────────────────────────────────────────

@@ -43,7 +43,8 @@ class Draft:
     def snapshot(self, conversation: Conversation, *, running: bool) -> None:
         if self._journal is None:
             self._path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-            self._journal = _open_locked(self._path.with_suffix(".jsonl"))
+            self._journal = self._path.with_suffix(".jsonl").open("ab", buffering=0)
+            take_lock(self._journal)
         write_json(self._path, to_document(conversation))
         if not running:  # text of answers in progress is only in the journal
             self._journal.truncate(0)
@@ -64,12 +65,6 @@ class Draft:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
-
-
-def _open_locked(path: Path) -> IO[bytes]:
-    file = path.open("ab", buffering=0)
-    take_lock(file)
-    return file
 
 
 def left_drafts(folder: Path, earlier: Sequence[Path] = ()) -> list[LeftDraft]:

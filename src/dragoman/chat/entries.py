@@ -142,6 +142,7 @@ def read_conversation(document: Any, *, name: str = "") -> Conversation:
         raise Unreadable("expected a list of entries under 'turns', 'history' or 'messages'")
     found = given.get("metadata")
     metadata: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    revision, settings = metadata.get("revision"), given.get("settings")
     return Conversation(
         id=str(metadata.get("id") or new_id()),
         name=str(given.get("display_name") or name),
@@ -149,18 +150,10 @@ def read_conversation(document: Any, *, name: str = "") -> Conversation:
         entries=read_entries(turns),
         created=str(metadata.get("created_at") or ""),
         updated=str(metadata.get("updated_at") or ""),
-        revision=_number(metadata.get("revision")),
-        settings=_mapping(given.get("settings")),
+        revision=revision if isinstance(revision, int) else 0,
+        settings=dict(settings) if isinstance(settings, Mapping) else {},
         extra={key: value for key, value in given.items() if key not in _DOCUMENT},
     )
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def read_entries(turns: Iterable[Any]) -> tuple[Entry, ...]:

@@ -7,7 +7,7 @@ Models of pydantic work anywhere, if it is installed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -120,7 +120,10 @@ def alternatives_of(hint: Any) -> tuple[Any, ...]:
 
 def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Decode:
     decode = msgspec.json.Decoder(kind, dec_hook=_model_value).decode
-    tries = {name: [_alternative(one) for one in given] for name, given in members.items()}
+    tries = {
+        name: [msgspec.json.Decoder(translate_annotated(one), dec_hook=_model_value).decode for one in given]
+        for name, given in members.items()
+    }
 
     def arguments(given: Any) -> dict[str, Any]:
         value = decode(to_raw(given))
@@ -140,11 +143,7 @@ def value_decoder(kind: Any) -> Callable[[Any], Any]:
     return lambda given: decode(to_raw(given))
 
 
-def _alternative(hint: Any) -> Callable[[Raw], Any]:
-    return msgspec.json.Decoder(translate_annotated(hint), dec_hook=_model_value).decode
-
-
-def _first_fitting(name: str, value: Raw, tries: list[Callable[[Raw], Any]]) -> Any:
+def _first_fitting(name: str, value: Raw, tries: Sequence[Callable[[Raw], Any]]) -> Any:
     problems = []
     for decode in tries:
         try:

@@ -211,11 +211,12 @@ class RemoteDriver(TypedQueries):
             headers=_headers(channel, encoded, settings.get("headers", {}), stream=stream),
             body=body,
         )
+        total = settings.get("timeout")
         return Call(
             request=request,
             http=http,
             encoded=encoded,
-            timeouts=_timeouts(channel.timeouts, settings),
+            timeouts=channel.timeouts if total is None else structs.replace(channel.timeouts, total=total),
             keeps_raw=settings.get("raw", False),
             started=time.monotonic(),
         )
@@ -273,11 +274,6 @@ def _with_stream_keys(request: Request, channel: Channel) -> Request:
     metadata = request.metadata or {}
     raw = {name: Raw(encode_json(value)) for name, value in keys.items()}
     return structs.replace(request, metadata={**metadata, family: {**raw, **metadata.get(family, {})}})
-
-
-def _timeouts(timeouts: Timeouts, settings: Settings) -> Timeouts:
-    total = settings.get("timeout")
-    return timeouts if total is None else structs.replace(timeouts, total=total)
 
 
 async def send(channel: Channel, call: Call) -> HttpResponse:

@@ -53,7 +53,9 @@ class Server:
         if self._process is not None:
             _end(self._process)
         with tempfile.TemporaryFile() as log:
-            self._process = process = _launch(log)
+            command = [sys.executable, "-m", "dragoman.local.serving"]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)  # noqa: S603
+            self._process = process
             try:
                 return self._ask(process)
             except (msgspec.DecodeError, OSError) as error:
@@ -67,11 +69,6 @@ class Server:
         source.write(msgspec.json.encode(Order(self.plan, self.key)) + b"\n")
         source.flush()
         return msgspec.json.decode(answers.readline(), type=Ready)
-
-
-def _launch(log: IO[bytes]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "dragoman.local.serving"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)  # noqa: S603
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -85,6 +85,9 @@ def assistant_says_something(request: Request) -> Iterator[Violation]:
             yield refuse(where, f"Invalid '{bracket_path(where)}': empty array.", "empty_array")
 
 
+_ORPHAN = "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
+
+
 def results_follow_their_calls(request: Request) -> Iterator[Violation]:
     """Each call is answered by the tool messages right after it, each of those answers one of its calls."""
     messages = objects_at(request.body, "messages")
@@ -94,7 +97,7 @@ def results_follow_their_calls(request: Request) -> Iterator[Violation]:
         if message.get("role") == "tool":
             answered = text_at(message, "tool_call_id")
             if answered not in open_ids:
-                yield _orphan(index)
+                yield refuse(("messages", index, "role"), _ORPHAN)
             else:
                 open_ids.remove(answered)
             continue
@@ -103,13 +106,6 @@ def results_follow_their_calls(request: Request) -> Iterator[Violation]:
         open_ids, asked_at = [text_at(call, "id") for call in objects_at(message, "tool_calls")], index
     if open_ids:
         yield _unanswered_calls(asked_at, open_ids)
-
-
-def _orphan(index: int) -> Violation:
-    return refuse(
-        ("messages", index, "role"),
-        "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
-    )
 
 
 def _unanswered_calls(index: int, ids: list[str]) -> Violation:
