@@ -140,12 +140,12 @@ def test_a_stream_is_shown_while_it_flows_and_as_a_timeline(address: str) -> Non
         await stage.click(".request")
         await stage.click("[role=tab]", "Stream")
         await page.until("document.querySelectorAll('.chart .came').length >= 12")
-        assert (await stage.text(".timeline .about")).startswith("piece 1 of ")
+        assert (await stage.text(".timeline .about")).startswith("chunk 1 of ")
         assert "word " in await stage.text(".sides .pane:first-child")
         await page.js("document.querySelector('.chart').focus()")
         for _ in range(3):
             await stage.key("ArrowRight")
-        assert (await stage.text(".timeline .about")).startswith("piece 4 of ")
+        assert (await stage.text(".timeline .about")).startswith("chunk 4 of ")
         described = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
         assert "received" in described
         assert "content_block_delta" in await stage.text(".sides .pane:last-child")
@@ -342,7 +342,7 @@ def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
         await stage.click(".sample", "Tool calls")
         await page.until("document.querySelector('.choices .choice')")
         names = await page.js("[...document.querySelectorAll('.choices .choice')].map((one) => one.dataset.name)")
-        for name in ("in words", "intermediate format", "gemini", "bedrock-converse", "universal", "groq"):
+        for name in ("description", "intermediate format", "gemini", "bedrock-converse", "universal", "groq"):
             assert name in names
         await stage.click(".loss", "$.seed")
         selected = "(({value, selectionStart, selectionEnd}) => value.slice(selectionStart, selectionEnd))"
@@ -352,7 +352,7 @@ def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
             await page.js(f"document.querySelector('.choice[data-name=\"{name}\"]').click()")
             shown = await stage.text(".result")
             assert "get_weather" in shown, name
-        await stage.click(".choice", "In words")
+        await stage.click(".choice", "Description")
         assert "2 calls" in await stage.text(".described")
         await page.js("document.querySelector('[aria-label=Examples]').value = 3")
         await page.js("document.querySelector('[aria-label=Examples]').dispatchEvent(new Event('change'))")

@@ -100,7 +100,7 @@ export class Detail {
       `${client.method} ${client.path}`,
       summary.upstream ? `${hasFailed(summary) ? "asked" : "answered by"} ${summary.upstream}/${summary.target}` : "",
       summary.first_byte === undefined ? "" : `first byte ${duration(summary.first_byte)}`,
-      summary.duration === undefined ? "" : `whole ${duration(summary.duration)}`,
+      summary.duration === undefined ? "" : `total ${duration(summary.duration)}`,
       summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
       summary.cost === undefined ? "" : `cost ${money(summary.cost)}`,
       summary.cache === undefined ? "" : `cache ${summary.cache}`,

@@ -1,4 +1,4 @@
-// A stream over time: received pieces above the line, sent pieces below it. The selected piece is shown on both sides.
+// A stream over time: received chunks above the line, sent chunks below it. The selected chunk is shown on both sides.
 
 import { element } from "../dom.ts";
 import { counted, view } from "../json/view.ts";
@@ -43,7 +43,7 @@ export class Timeline {
     if (step === undefined) return;
     this.#needle.setAttribute("x", String(this.#x(step)));
     const [received, sent] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
-    const described = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
+    const described = `chunk ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
     this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
     this.#chart.setAttribute("aria-valuetext", described);
     this.#about.textContent = described;
@@ -58,7 +58,7 @@ export class Timeline {
     return (step.at / this.#end) * (WIDTH - 4);
   }
 
-  /** Logarithmic, so that small pieces stay visible beside large ones. */
+  /** Logarithmic, so that small chunks stay visible beside large ones. */
   #height(size: number): number {
     return size === 0 ? 0 : Math.max(LEAST, (Math.log1p(size) / Math.log1p(this.#most)) * (HALF - 4));
   }
@@ -77,7 +77,7 @@ export class Timeline {
     const frame = { viewBox: `0 0 ${WIDTH} ${HALF * 2}`, preserveAspectRatio: "none", "aria-hidden": "true" };
     const picture = drawn("svg", frame, this.#needle, line, ...bars);
     const chart = element("div", {
-      class: "chart", role: "slider", tabindex: 0, "aria-label": "Piece of the stream", "aria-orientation": "horizontal",
+      class: "chart", role: "slider", tabindex: 0, "aria-label": "Chunk of the stream", "aria-orientation": "horizontal",
       "aria-valuemin": 1, "aria-valuemax": this.#steps.length,
       onpointerdown: (event: PointerEvent) => this.#at(event),
       onpointermove: (event: PointerEvent) => event.buttons === 1 && this.#at(event),
@@ -112,11 +112,11 @@ export class Timeline {
 
   #legend(opened: Opened): HTMLElement {
     const sum = (of: (step: Step) => number): string => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
-    const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
+    const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more chunk")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
     return element("p", { class: "legend" },
       element("span", { class: "swatch came" }), ` received from the upstream: ${sum((step) => step.received_size ?? 0)}`,
       element("span", { class: "swatch left" }), ` sent to the client: ${sum((step) => step.sent_size ?? 0)}`,
-      element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`),
+      element("span", { class: "soft" }, `${counted(this.#steps.length, "chunk")}${unheld} · ← → to move`),
     );
   }
 

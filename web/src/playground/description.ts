@@ -4,7 +4,7 @@ import { element } from "../dom.ts";
 import type { Described } from "./types.ts";
 
 export function described(node: Described): HTMLElement {
-  return element("div", { class: "described", role: "group", "aria-label": "In words", tabindex: 0 }, element("ul", {}, branch(node)));
+  return element("div", { class: "described", role: "group", "aria-label": "Description", tabindex: 0 }, element("ul", {}, branch(node)));
 }
 
 function branch(node: Described): HTMLElement {

@@ -19,7 +19,7 @@ import type { Crossed, Group, Refused, Understood } from "./types.ts";
 
 const PAUSE = 250; // milliseconds after the last letter
 const GROUPS: readonly (readonly [Group, string])[] = [["wire", "APIs"], ["record", "Stored histories"], ["compatible", "Compatible servers"]];
-const WORDS = "in words";
+const WORDS = "description";
 const MEANT = "intermediate format";
 const ANSWER = "answer";
 
@@ -96,13 +96,13 @@ class Playground implements Place {
     }
   }
 
-  /** Nothing to convert: shows samples. */
+  /** Nothing to convert: shows examples. */
   #empty(): void {
     this.#understood = null;
     this.#tried = null;
     this.#trial.allow(false);
     this.#status.className = "detected";
-    this.#status.replaceChildren("Paste something, or choose a sample.");
+    this.#status.replaceChildren("Paste something, or choose an example.");
     this.#mark("empty");
   }
 
@@ -155,7 +155,7 @@ class Playground implements Place {
     const groups = GROUPS.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)] as const);
     this.#choices.replaceChildren(
       ...(this.#tried === null ? [] : [this.#choice(ANSWER, "Answer", null)]),
-      this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null),
+      this.#choice(WORDS, "Description", null), this.#choice(MEANT, "Intermediate format", null),
       ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [
         element("p", { class: "group", role: "presentation" }, label),
         ...crossed.map((one) => this.#choice(one.format, formatName(one.format), mark(one))),

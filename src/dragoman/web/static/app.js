@@ -3650,7 +3650,7 @@ var Timeline = class {
 		if (step === void 0) return;
 		this.#needle.setAttribute("x", String(this.#x(step)));
 		const [received, sent] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
-		const described = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
+		const described = `chunk ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${received} received, ${sent} sent`;
 		this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
 		this.#chart.setAttribute("aria-valuetext", described);
 		this.#about.textContent = described;
@@ -3662,7 +3662,7 @@ var Timeline = class {
 	#x(step) {
 		return step.at / this.#end * 996;
 	}
-	/** Logarithmic, so that small pieces stay visible beside large ones. */
+	/** Logarithmic, so that small chunks stay visible beside large ones. */
 	#height(size) {
 		return size === 0 ? 0 : Math.max(LEAST, Math.log1p(size) / Math.log1p(this.#most) * 56);
 	}
@@ -3703,7 +3703,7 @@ var Timeline = class {
 			class: "chart",
 			role: "slider",
 			tabindex: 0,
-			"aria-label": "Piece of the stream",
+			"aria-label": "Chunk of the stream",
 			"aria-orientation": "horizontal",
 			"aria-valuemin": 1,
 			"aria-valuemax": this.#steps.length,
@@ -3742,8 +3742,8 @@ var Timeline = class {
 	}
 	#legend(opened) {
 		const sum = (of) => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
-		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
-		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` received from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` sent to the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`));
+		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more chunk")} (${bytes(opened.unheld_size ?? 0)}) not kept` : "";
+		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` received from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` sent to the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "chunk")}${unheld} · ← → to move`));
 	}
 	#scale() {
 		return element("div", {
@@ -3858,7 +3858,7 @@ var Detail = class {
 			`${client.method} ${client.path}`,
 			summary.upstream ? `${hasFailed(summary) ? "asked" : "answered by"} ${summary.upstream}/${summary.target}` : "",
 			summary.first_byte === void 0 ? "" : `first byte ${duration(summary.first_byte)}`,
-			summary.duration === void 0 ? "" : `whole ${duration(summary.duration)}`,
+			summary.duration === void 0 ? "" : `total ${duration(summary.duration)}`,
 			summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
 			summary.cost === void 0 ? "" : `cost ${money(summary.cost)}`,
 			summary.cache === void 0 ? "" : `cache ${summary.cache}`,
@@ -4224,7 +4224,7 @@ function described(node) {
 	return element("div", {
 		class: "described",
 		role: "group",
-		"aria-label": "In words",
+		"aria-label": "Description",
 		tabindex: 0
 	}, element("ul", {}, branch(node)));
 }
@@ -4692,7 +4692,7 @@ var GROUPS$1 = [
 	["record", "Stored histories"],
 	["compatible", "Compatible servers"]
 ];
-var WORDS = "in words";
+var WORDS = "description";
 var MEANT = "intermediate format";
 var ANSWER = "answer";
 var Playground = class {
@@ -4784,13 +4784,13 @@ var Playground = class {
 			if (number === this.#latest) this.#refuse(problem);
 		}
 	}
-	/** Nothing to convert: shows samples. */
+	/** Nothing to convert: shows examples. */
 	#empty() {
 		this.#understood = null;
 		this.#tried = null;
 		this.#trial.allow(false);
 		this.#status.className = "detected";
-		this.#status.replaceChildren("Paste something, or choose a sample.");
+		this.#status.replaceChildren("Paste something, or choose an example.");
 		this.#mark("empty");
 	}
 	/** What the right side shows: the input, an earlier input, or nothing yet. */
@@ -4836,7 +4836,7 @@ var Playground = class {
 		];
 		if (!known.includes(this.#chosen)) this.#chosen = known.find((one) => one === "anthropic-messages") ?? known[2] ?? WORDS;
 		const groups = GROUPS$1.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)]);
-		this.#choices.replaceChildren(...this.#tried === null ? [] : [this.#choice(ANSWER, "Answer", null)], this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null), ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [element("p", {
+		this.#choices.replaceChildren(...this.#tried === null ? [] : [this.#choice(ANSWER, "Answer", null)], this.#choice(WORDS, "Description", null), this.#choice(MEANT, "Intermediate format", null), ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [element("p", {
 			class: "group",
 			role: "presentation"
 		}, label), ...crossed.map((one) => this.#choice(one.format, formatName(one.format), mark(one)))]));
