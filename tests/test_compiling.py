@@ -21,6 +21,7 @@ from compiling.generated import generated_module
 from compiling.modules import compiled_modules
 from dragoman import translate
 from dragoman.codecs.openai_chat.request import SETTINGS
+from dragoman.ir import Request
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = compiled_modules(ROOT / "src")
@@ -224,3 +225,13 @@ def test_a_name_that_is_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) 
             assert translate.decode_request(body, "openai-chat") == first
         translate.decode_request(body, "openai-chat")
     assert asked == ["openai-chat"] * 3
+
+
+def test_a_field_that_is_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The condition for attributes: a class that changed has another version."""
+    request = translate.decode_request({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, "openai-chat")
+    for _ in range(3):
+        assert translate.encode_request(request, "anthropic-messages").body["model"] == "m"
+        with monkeypatch.context() as replaced:
+            replaced.setattr(Request, "model", property(lambda _: "another"))
+            assert translate.encode_request(request, "anthropic-messages").body["model"] == "another"
