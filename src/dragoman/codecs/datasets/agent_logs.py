@@ -19,6 +19,7 @@ from dragoman.codecs.datasets.conversation import (
     mappings,
     media,
     paths_by_line,
+    read_tools,
     refuse,
     text_of,
 )
@@ -26,7 +27,7 @@ from dragoman.codecs.datasets.frameworks import Line, add_turn, messages_of, rea
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.media import data_url
-from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolDefinition
+from dragoman.ir import AnyPart, Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
 INSPECT, ATIF, ADK, GOOSE = "inspect", "atif", "adk", "goose"
@@ -82,7 +83,7 @@ def _add_inspect(conversation: Conversation, message: Line, place: str) -> None:
 
 
 def _inspect_part(conversation: Conversation, block: Line) -> AnyPart | None:
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "reasoning":
@@ -231,15 +232,12 @@ def read_goose(data: Json) -> Request:
         add_turn(conversation, role_of(message, GOOSE, place), pieces, place)
     if not isinstance(data, Mapping):
         return conversation.finish()
-    tools = [
-        ToolDefinition(text_of(tool.get("name")), text_of(tool.get("description")) or None, tool.get("inputSchema"))
-        for tool in mappings(data.get("tools"))
-    ]
-    return conversation.finish(tools=tools, metadata=left_over(data, known))
+    tools = [{**tool, "parameters": tool.get("inputSchema")} for tool in mappings(data.get("tools"))]
+    return conversation.finish(tools=read_tools(tools), metadata=left_over(data, known))
 
 
 def _goose_part(conversation: Conversation, block: Line) -> AnyPart | None:
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "thinking":
@@ -294,7 +292,7 @@ def read_pi(data: Json) -> Request:
     lines, model = items(data, PI, "$"), None
     for number in _pi_branch(lines):
         line, place = lines[number], f"$[{number}].message"
-        if line.get("type") in {"compaction", "branch_summary"}:
+        if text_of(line.get("type")) in {"compaction", "branch_summary"}:
             place = f"$[{number}].summary"
             conversation.add("user", [(Text(text_of(line.get("summary"))), place)], place)
         message = line.get("message")
@@ -312,7 +310,7 @@ def read_pi(data: Json) -> Request:
             images = [piece for piece in pieces if not isinstance(piece[0], Text)]
             conversation.add("tool", [(result, place)], place)
             conversation.add("user", images, place)
-        elif message.get("role") in {"user", "assistant"}:
+        elif text_of(message.get("role")) in {"user", "assistant"}:
             conversation.add(message["role"], pieces, place)
         else:
             conversation.leave_out(f"messages of the role {text_of(message.get('role'))!r}", "no model has this role")
@@ -346,7 +344,7 @@ def _pi_branch(lines: list[Line]) -> list[int]:
 
 
 def _pi_part(conversation: Conversation, block: Line) -> AnyPart | None:
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "thinking":

@@ -172,7 +172,7 @@ def is_llama_index(data: Json) -> bool:
 
 
 def _llama_index_part(conversation: Conversation, block: Line) -> AnyPart | None:
-    kind = block.get("block_type")
+    kind = text_of(block.get("block_type"))
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "thinking":
