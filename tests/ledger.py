@@ -584,7 +584,7 @@ CHAT: tuple[tuple[str, str], ...] = (
 WEB: tuple[tuple[str, str], ...] = (
     ("built", "The page that ships was built from its sources, and needs nothing but itself."),
     ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
-    ("places", "One page has five places, reached by mouse and keyboard, and none forgets what was written in it."),
+    ("places", "One page has five sections, reached by mouse and keyboard, and none forgets what was written in it."),
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the user's own key."),
     ("keys", "The administrator makes, replaces and revokes keys on the page; a key is shown once, others may not."),

@@ -95,7 +95,7 @@ class Page:
     async def open(self, address: str) -> None:
         await self.command("Page.navigate", url=address)
         await self.until(
-            "document.readyState === 'complete' && document.querySelectorAll('.place h1, .login').length > 0"
+            "document.readyState === 'complete' && document.querySelectorAll('.section h1, .login').length > 0"
         )
 
     async def type(self, text: str) -> None:

@@ -174,7 +174,7 @@ def test_what_models_and_clients_say_is_text(address: str) -> None:
         await page.until("document.querySelector('.panes').textContent.includes('onerror')")
         await stage.key("o")
         await page.until("document.querySelector('.playground .json')?.textContent.includes('onerror')")
-        assert await page.js("document.querySelectorAll('#place img, #place script').length") == 0
+        assert await page.js("document.querySelectorAll('#section img, #section script').length") == 0
 
     on_stage(address, work)
 

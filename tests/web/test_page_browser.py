@@ -1,4 +1,4 @@
-"""All places of the page in a real browser: the first minute of a newcomer, and everybody's access to them."""
+"""All sections of the page in a real browser: the first minute of a newcomer, and accessibility."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -26,7 +26,7 @@ ANSWERED = "document.querySelectorAll('.answer:not(.busy)').length === 4"
 RUN = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(
     (told) => told.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${one.help}: ${node.html}`)))"""
 # What cannot be reached: out of sight at the right, and in nothing that scrolls sideways.
-OUTSIDE = """[...document.querySelectorAll('#place :is(button, input, textarea, select, a, h1, p)')].filter((one) => {
+OUTSIDE = """[...document.querySelectorAll('#section :is(button, input, textarea, select, a, h1, p)')].filter((one) => {
     const box = one.getBoundingClientRect();
     if (!box.width || box.right <= 391 || getComputedStyle(one).visibility === 'hidden') return false;
     for (let outer = one.parentElement; outer; outer = outer.parentElement) {
@@ -55,9 +55,9 @@ def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> 
 @promise("web:places", "web:chat", "chat:demo")
 def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_path: Path, address: str) -> None:
     async def work(page: Page, _: str) -> None:
-        places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
+        places = "[...document.querySelectorAll('#sections a')].map((one) => one.textContent)"
         assert await page.js(places) == ["Live", "Chat", "Playground", "Usage", "Keys"]
-        assert await page.js("document.querySelector('#places [aria-current]').textContent") == "Live"
+        assert await page.js("document.querySelector('#sections [aria-current]').textContent") == "Live"
         await page.chord("gc", "document.querySelector('.empty button')")
         await page.js("document.querySelector('.empty button').click()")
         await page.js("document.getElementById('composer').requestSubmit()")
@@ -73,7 +73,7 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await page.size(390, 800, phone=True)
         for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
-            await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
+            await page.until(f"document.querySelector('.section.{place}:not([hidden])')")
             await page.settle()
             assert await page.js(OUTSIDE) == [], f"{place} is wider than a phone"
             if place == "chat":
@@ -90,7 +90,7 @@ def test_what_is_written_in_one_place_is_there_after_another_and_after_a_reload(
         await page.type("@claude not sent yet")
         for place in ("playground", "chat"):
             await page.js(f"location.hash = '#/{place}'")
-            await page.until(f"document.querySelector('#places [aria-current]').href.endsWith('{place}')")
+            await page.until(f"document.querySelector('#sections [aria-current]').href.endsWith('{place}')")
         assert await page.js("document.getElementById('text').value") == "@claude not sent yet"
         await page.reload()
         await page.until("document.getElementById('text')?.value === '@claude not sent yet'")
@@ -155,7 +155,7 @@ def test_axe_finds_nothing_in_any_place(tmp_path: Path, address: str) -> None:
         await page.size(390, 800, phone=True)
         for place in ("live", "chat", "playground", "usage", "keys"):
             await page.js(f"location.hash = '#/{place}'")
-            await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
+            await page.until(f"document.querySelector('.section.{place}:not([hidden])')")
             found += await _judged(page, f"{place} on a phone")
         assert found == [], "\n" + "\n".join(found)
 
@@ -223,7 +223,7 @@ def test_a_chat_alone_offers_nothing_to_watch(tmp_path: Path, address: str) -> N
         async with asyncio.timeout(PATIENCE), serving_page(hub) as url, tab(address) as page:
             await page.open(url)
             await page.until("location.hash === '#/chat'")
-            places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
+            places = "[...document.querySelectorAll('#sections a')].map((one) => one.textContent)"
             assert await page.js(places) == ["Chat", "Playground"]
 
     asyncio.run(run())

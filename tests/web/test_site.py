@@ -63,7 +63,7 @@ def test_browsers_get_the_page_and_clients_the_gateway() -> None:
         assert await status(client, "GET", f"{url}/health") == 200
         async with client.get(f"{url}/_/api/site") as answer:
             about = await answer.json()
-        assert about["places"][0] == "live"
+        assert about["sections"][0] == "live"
         assert about["login"] is False
 
     with_site(work)

@@ -74,7 +74,7 @@ export async function show(title: string, ...body: Node[]): Promise<void> {
   await choose(title, body, [["Close", "primary", () => null]]);
 }
 
-export async function confirmed(title: string, text: string, word: string): Promise<boolean> {
+export async function confirmAction(title: string, text: string, word: string): Promise<boolean> {
   const choices: Choice<boolean>[] = [["Cancel", "", () => false], [word, "danger", () => true]];
   return (await choose(title, [element("p", {}, text)], choices)) === true;
 }

@@ -9,52 +9,52 @@ import { keys } from "./keys/index.ts";
 import { live } from "./live/index.ts";
 import { attempt } from "./notices.ts";
 import { playground } from "./playground/index.ts";
-import { type Place, Router, address, parse } from "./router.ts";
+import { type Section, Router, address, parse } from "./router.ts";
 import { restore, toggle } from "./theme.ts";
 import { usage } from "./usage/index.ts";
 
-const EVERY: readonly Place[] = [live, chat, playground, usage, keys];
+const EVERY: readonly Section[] = [live, chat, playground, usage, keys];
 const CHORD = 1200; // milliseconds between g and the letter of a section
 
 interface About {
   version: string;
-  places: string[];
+  sections: string[];
   login: boolean;
   person: string | null;
 }
 
-function navigation(places: readonly Place[]): (shown: Place) => void {
-  const links = places.map((place) => {
-    const key = `g ${place.name[0]}`;
-    return element("a", { href: address(place.name), title: `${place.label} (${key})` }, place.label);
+function navigation(sections: readonly Section[]): (shown: Section) => void {
+  const links = sections.map((section) => {
+    const key = `g ${section.name[0]}`;
+    return element("a", { href: address(section.name), title: `${section.label} (${key})` }, section.label);
   });
-  byId("places").replaceChildren(...links);
+  byId("sections").replaceChildren(...links);
   return (shown) => {
     document.title = `${shown.label} - dragoman`;
-    places.forEach((place, index) => {
-      if (place === shown) links[index]?.setAttribute("aria-current", "page");
+    sections.forEach((section, index) => {
+      if (section === shown) links[index]?.setAttribute("aria-current", "page");
       else links[index]?.removeAttribute("aria-current");
     });
   };
 }
 
 /** g and then a letter goes to a section, unless the user is typing. */
-function chords(places: readonly Place[], router: Router): void {
+function chords(sections: readonly Section[], router: Router): void {
   let begun = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (isTyping(event.target) || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
-    const place = places.find((one) => one.name.startsWith(event.key));
-    if (event.timeStamp - begun < CHORD && place !== undefined) router.go(place.name);
+    const section = sections.find((one) => one.name.startsWith(event.key));
+    if (event.timeStamp - begun < CHORD && section !== undefined) router.go(section.name);
     begun = event.key === "g" ? event.timeStamp : -Infinity;
-    if (event.key === "?") void shortcuts(places);
+    if (event.key === "?") void shortcuts(sections);
   });
 }
 
-function shortcuts(places: readonly Place[]): Promise<void> {
-  const shown = places.find((place) => place.name === parse(location.hash).place);
+function shortcuts(sections: readonly Section[]): Promise<void> {
+  const shown = sections.find((section) => section.name === parse(location.hash).section);
   const rows: [string, string][] = [
     ...(shown?.keys ?? []).map(([keys, what]): [string, string] => [keys, what]),
-    ...places.map((place): [string, string] => [`g ${place.name[0]}`, place.label]),
+    ...sections.map((section): [string, string] => [`g ${section.name[0]}`, section.label]),
     ["?", "This list"],
     ["Esc", "Close a window, stop answers"],
   ];
@@ -73,14 +73,14 @@ async function begin(): Promise<void> {
   byId("theme").addEventListener("click", toggle);
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the router owns the URL
-    byId("place").focus();
+    byId("section").focus();
   });
   const about = await call<About>("GET", "/site");
-  const places = EVERY.filter((place) => about.places.includes(place.name));
-  const router = new Router(places, byId("place"), navigation(places));
+  const sections = EVERY.filter((section) => about.sections.includes(section.name));
+  const router = new Router(sections, byId("section"), navigation(sections));
   if (about.login) byId("keys").before(button("Log out", attempt(logOut), { id: "logout", class: "quiet" }));
-  byId("keys").addEventListener("click", () => void shortcuts(places));
-  chords(places, router);
+  byId("keys").addEventListener("click", () => void shortcuts(sections));
+  chords(sections, router);
   router.start();
 }
 

@@ -1,13 +1,13 @@
 // The URL holds the location: #/chat/ID?format=gemini is the section `chat`, a rest and a query.
 
 export interface Route {
-  readonly place: string;
+  readonly section: string;
   readonly rest: readonly string[];
   readonly query: URLSearchParams;
 }
 
 /** One section of the page. Its elements are created once and kept, so that input is not lost when switching. */
-export interface Place {
+export interface Section {
   readonly name: string;
   readonly label: string;
   /** Its keyboard shortcuts. */
@@ -22,11 +22,11 @@ export interface Place {
 
 export function parse(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s, 2);
-  const [place = "", ...rest] = path.split("/").map(decoded);
-  return { place, rest: rest.filter((step) => step !== ""), query: new URLSearchParams(query) };
+  const [section = "", ...rest] = path.split("/").map(decodeStep);
+  return { section, rest: rest.filter((step) => step !== ""), query: new URLSearchParams(query) };
 }
 
-function decoded(step: string): string {
+function decodeStep(step: string): string {
   try {
     return decodeURIComponent(step);
   } catch {
@@ -34,8 +34,8 @@ function decoded(step: string): string {
   }
 }
 
-export function address(place: string, rest: readonly string[] = [], query: Record<string, string> = {}): string {
-  const path = [place, ...rest].map(encodeURIComponent).join("/");
+export function address(section: string, rest: readonly string[] = [], query: Record<string, string> = {}): string {
+  const path = [section, ...rest].map(encodeURIComponent).join("/");
   const words = new URLSearchParams(query).toString();
   return `#/${path}${words ? `?${words}` : ""}`;
 }
@@ -46,14 +46,14 @@ export function rewrite(hash: string): void {
 }
 
 export class Router {
-  readonly #places: readonly Place[];
+  readonly #sections: readonly Section[];
   readonly #host: HTMLElement;
-  readonly #changed: (place: Place) => void;
-  readonly #roots = new Map<Place, { root: HTMLElement; ready: Promise<void> }>();
-  #shown: Place | null = null;
+  readonly #changed: (section: Section) => void;
+  readonly #roots = new Map<Section, { root: HTMLElement; ready: Promise<void> }>();
+  #shown: Section | null = null;
 
-  constructor(places: readonly Place[], host: HTMLElement, changed: (place: Place) => void) {
-    this.#places = places;
+  constructor(sections: readonly Section[], host: HTMLElement, changed: (section: Section) => void) {
+    this.#sections = sections;
     this.#host = host;
     this.#changed = changed;
   }
@@ -63,42 +63,42 @@ export class Router {
     void this.#follow();
   }
 
-  go(place: string): void {
-    location.hash = address(place);
+  go(section: string): void {
+    location.hash = address(section);
   }
 
   async #follow(): Promise<void> {
     const route = parse(location.hash);
-    const place = this.#places.find((one) => one.name === route.place);
-    if (place === undefined) {
-      const [first] = this.#places;
+    const section = this.#sections.find((one) => one.name === route.section);
+    if (section === undefined) {
+      const [first] = this.#sections;
       if (first !== undefined) rewrite(address(first.name));
       if (first !== undefined) await this.#show(first, parse(location.hash));
       return;
     }
-    await this.#show(place, route);
+    await this.#show(section, route);
   }
 
-  async #show(place: Place, route: Route): Promise<void> {
-    if (this.#shown !== place) {
+  async #show(section: Section, route: Route): Promise<void> {
+    if (this.#shown !== section) {
       this.#shown?.leave();
-      this.#shown = place;
-      this.#changed(place);
+      this.#shown = section;
+      this.#changed(section);
     }
-    const { root, ready } = this.#rootOf(place);
+    const { root, ready } = this.#rootOf(section);
     for (const other of this.#host.children) other.toggleAttribute("hidden", other !== root);
     await ready;
-    if (this.#shown === place) place.enter(route);
+    if (this.#shown === section) section.enter(route);
   }
 
-  #rootOf(place: Place): { root: HTMLElement; ready: Promise<void> } {
-    let found = this.#roots.get(place);
+  #rootOf(section: Section): { root: HTMLElement; ready: Promise<void> } {
+    let found = this.#roots.get(section);
     if (found === undefined) {
       const root = document.createElement("div");
-      root.className = `place ${place.name}`;
+      root.className = `section ${section.name}`;
       this.#host.append(root);
-      found = { root, ready: Promise.resolve(place.mount(root)) };
-      this.#roots.set(place, found);
+      found = { root, ready: Promise.resolve(section.mount(root)) };
+      this.#roots.set(section, found);
     }
     return found;
   }

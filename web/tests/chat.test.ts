@@ -2,8 +2,8 @@ import { painted } from "./document.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Card, type CardActions } from "../src/chat/card.ts";
-import { grouped, textOf } from "../src/chat/groups.ts";
-import { addressed, completions, stranger, toggled } from "../src/chat/mentions.ts";
+import { groupAnswers, textOf } from "../src/chat/groups.ts";
+import { resolveMentions, completions, unknownMention, toggleMention } from "../src/chat/mentions.ts";
 import type { Entry, Model } from "../src/chat/types.ts";
 import table from "./mentions.json" with { type: "json" };
 
@@ -13,27 +13,27 @@ const known = { models: MODELS, default: [] as string[] };
 
 test("a message goes to the models it names at its start, as the server reads it", () => {
   for (const [text, expected] of table.cases as [string, string[]][]) {
-    assert.deepEqual(addressed(text, known), expected, text);
+    assert.deepEqual(resolveMentions(text, known), expected, text);
   }
 });
 
 test("a name that nobody has is told", () => {
-  assert.equal(stranger("@gemni hi", NAMES), "gemni");
-  for (const text of ["@gemini hi", "@all", "hi @gemni", ""]) assert.equal(stranger(text, NAMES), null, text);
+  assert.equal(unknownMention("@gemni hi", NAMES), "gemni");
+  for (const text of ["@gemini hi", "@all", "hi @gemni", ""]) assert.equal(unknownMention(text, NAMES), null, text);
 });
 
 test("without a mention it goes to whoever answers by default", () => {
-  assert.deepEqual(addressed("hi", { ...known, default: ["gemini"] }), ["gemini"]);
-  assert.deepEqual(addressed("hi", { ...known, default: ["all"] }), NAMES);
+  assert.deepEqual(resolveMentions("hi", { ...known, default: ["gemini"] }), ["gemini"]);
+  assert.deepEqual(resolveMentions("hi", { ...known, default: ["all"] }), NAMES);
 });
 
 test("a button adds a mention, and takes it away", () => {
-  assert.equal(toggled("hi", "gemini", NAMES), "@gemini hi");
-  assert.equal(toggled("@gemini hi", "Claude", NAMES), "@gemini @Claude hi");
-  assert.equal(toggled("@gemini @claude hi", "gemini", NAMES), "@Claude hi");
-  assert.equal(toggled("@gemini hi", "all", NAMES), "@all hi");
-  assert.equal(toggled("@all hi", "gemini", NAMES), "@gemini hi");
-  assert.equal(toggled("@all hi", "all", NAMES), "hi");
+  assert.equal(toggleMention("hi", "gemini", NAMES), "@gemini hi");
+  assert.equal(toggleMention("@gemini hi", "Claude", NAMES), "@gemini @Claude hi");
+  assert.equal(toggleMention("@gemini @claude hi", "gemini", NAMES), "@Claude hi");
+  assert.equal(toggleMention("@gemini hi", "all", NAMES), "@all hi");
+  assert.equal(toggleMention("@all hi", "gemini", NAMES), "@gemini hi");
+  assert.equal(toggleMention("@all hi", "all", NAMES), "hi");
 });
 
 test("mentions are completed at the start only", () => {
@@ -53,7 +53,7 @@ test("entries of one answer stand together, those of old files by who speaks", (
     { role: "tool", id: "6", turn: "1", owner: "claude" },
     { role: "system", id: "7" },
   ];
-  const told = grouped(entries).map((one) => [one.speaker, one.entries.map((entry) => entry.id).join()]);
+  const told = groupAnswers(entries).map((one) => [one.speaker, one.entries.map((entry) => entry.id).join()]);
   assert.deepEqual(told, [["user", "1"], ["gemini", "2,3"], ["gemini", "4"], ["claude", "5,6"], ["system", "7"]]);
   assert.equal(textOf(entries[0] as Entry), "hi");
 });

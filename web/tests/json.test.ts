@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NotJson, find, parse, parsed, steps } from "../src/json/parse.ts";
+import { NotJson, find, parse, tryParse, steps } from "../src/json/parse.ts";
 
 test("the tree stands on the text as it was written", () => {
   const text = ' {"a": [1.50, -2e+7, "x\\u00e9\\"", true], "a\\n": {}, "": null} ';
@@ -16,7 +16,7 @@ test("what is no JSON is told by its place", () => {
   for (const [text, place] of wrong) {
     assert.throws(() => parse(text), (problem) => problem instanceof NotJson && problem.place === place, text);
   }
-  assert.equal(parsed("data: {}"), null);
+  assert.equal(tryParse("data: {}"), null);
 });
 
 test("what JSON.parse takes is taken, and nothing else", () => {
@@ -24,14 +24,14 @@ test("what JSON.parse takes is taken, and nothing else", () => {
   for (const text of texts) {
     let taken = true;
     try { JSON.parse(text); } catch { taken = false; }
-    assert.equal(parsed(text) !== null, taken, text);
+    assert.equal(tryParse(text) !== null, taken, text);
   }
 });
 
 test("megabytes in one string, and a thousand levels, are read", () => {
   assert.equal(parse(`["${"A".repeat(5_000_000)}"]`).entries.length, 1);
-  assert.notEqual(parsed("[".repeat(1000) + "]".repeat(1000)), null);
-  assert.equal(parsed("[".repeat(100_000)), null);
+  assert.notEqual(tryParse("[".repeat(1000) + "]".repeat(1000)), null);
+  assert.equal(tryParse("[".repeat(100_000)), null);
 });
 
 test("a path leads to an item, or as near as it can", () => {

@@ -51,7 +51,7 @@ async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIter
         return hubs.models_for(await guard.user(head) or PageUser())
 
     trials = Trials(models_of, hubs.catalogue, hubs.is_simulated)
-    places = [
+    sections = [
         live(gateway, guard, streams, setting.environment),
         chat(hub_of, streams),
         playground(trials),
@@ -59,7 +59,7 @@ async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIter
         key_admin(gateway, guard),
     ]
     try:
-        yield Site(guard, places, next=gateway)
+        yield Site(guard, sections, next=gateway)
     finally:
         streams.close()
         await hubs.close()

@@ -72,9 +72,9 @@ def json_body(exchange: Exchange) -> dict[str, Any]:
 class Site:
     """An application for the gateway's server. Paths that are not ours go to `next`."""
 
-    def __init__(self, guard: Guard, places: Sequence[PageSection], *, next: Application | None = None) -> None:  # noqa: A002
+    def __init__(self, guard: Guard, sections: Sequence[PageSection], *, next: Application | None = None) -> None:  # noqa: A002
         self._guard = guard
-        self._places = places
+        self._sections = sections
         self._is_alone = next is None
         self._next = next or _no_gateway
         self._static = _static_files()
@@ -95,10 +95,10 @@ class Site:
                 route.method,
                 re.compile(_NAME.sub(r"(?P<\1>[^/]+)", route.pattern)),
                 route.handler,
-                place.problems + _PROBLEMS,
+                section.problems + _PROBLEMS,
             )
-            for place in (own, *places)
-            for route in place.routes
+            for section in (own, *sections)
+            for route in section.routes
         ]
 
     def __call__(self, exchange: Exchange) -> Awaitable[None]:
@@ -171,7 +171,7 @@ class Site:
         user = await self._guard.user(exchange.head)
         about = {
             "version": __version__,
-            "places": [place.name for place in self._places],
+            "sections": [section.name for section in self._sections],
             "login": self._guard.needs_login,
             "person": user and user.name,
         }

@@ -4,7 +4,7 @@ import { button, element } from "../dom.ts";
 import { formatName } from "../live/display.ts";
 import { Completion } from "./completion.ts";
 import { Files } from "./files.ts";
-import { addressed, stranger, toggled } from "./mentions.ts";
+import { resolveMentions, unknownMention, toggleMention } from "./mentions.ts";
 import type { Attachment, Gauge, State } from "./types.ts";
 
 const COUNTED_AFTER = 500; // milliseconds without a key
@@ -133,7 +133,7 @@ export class Composer {
 
   showTarget(): void {
     const text = this.#text.value;
-    const models = unknownIn(text, this.#state()) === null ? addressed(text, this.#state()) : [];
+    const models = unknownIn(text, this.#state()) === null ? resolveMentions(text, this.#state()) : [];
     this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
     this.#target.classList.toggle("unknown", unknownIn(text, this.#state()) !== null);
     for (const chip of this.#models.querySelectorAll<HTMLElement>("button")) {
@@ -180,7 +180,7 @@ export class Composer {
 
   #chip(name: string, described: string, ...more: Node[]): HTMLElement {
     const names = this.#state().models.map((one) => one.name);
-    const choose = (): void => this.write(toggled(this.#text.value, name, names));
+    const choose = (): void => this.write(toggleMention(this.#text.value, name, names));
     const attributes = { type: "button", class: "model", "data-name": name, title: described, onclick: choose };
     return element("button", attributes, element("span", {}, `@${name}`), ...more);
   }
@@ -199,7 +199,7 @@ export class Composer {
 }
 
 /** A name at the start that no model has. */
-const unknownIn = (text: string, state: State): string | null => stranger(text, state.models.map((one) => one.name));
+const unknownIn = (text: string, state: State): string | null => unknownMention(text, state.models.map((one) => one.name));
 
 /** A bar that shows how full the window is; the text says it too. */
 function bar(share: number): HTMLElement {

@@ -12,7 +12,7 @@ export interface Group {
 const NO_MODELS = new Set(["user", "system"]);
 
 /** Old files have no answer ids: their entries are grouped by speaker. */
-export function grouped(entries: readonly Entry[]): Group[] {
+export function groupAnswers(entries: readonly Entry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const speaker = entry.role === "tool" ? (entry.owner ?? "") : entry.role;

@@ -3,22 +3,22 @@
 import "./chat.css";
 import { call } from "../api.ts";
 import { copy } from "../clipboard.ts";
-import { ask, askText, confirmed, isOpen } from "../dialogs.ts";
+import { ask, askText, confirmAction, isOpen } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
 import { attempt, notice } from "../notices.ts";
-import type { Place, Route } from "../router.ts";
+import type { Section, Route } from "../router.ts";
 import { Composer } from "./composer.ts";
 import { textOf } from "./groups.ts";
 import { Session } from "./session.ts";
 import { Sidebar } from "./sidebar.ts";
 import { Timeline } from "./timeline.ts";
-import { stranger } from "./mentions.ts";
+import { unknownMention } from "./mentions.ts";
 import type { Attachment, Entry, Gauge, Snapshot, State, Translation } from "./types.ts";
 import { chooseModels, exportAs, showAs, showTranslation } from "./windows.ts";
 
 const TRIES = ["@all What is the weather in Paris?", "6 * 7", "@all Save a note: tea at five"];
 
-class Chat implements Place {
+class Chat implements Section {
   readonly name = "chat";
   readonly label = "Chat";
   readonly keys = [["Alt+N", "New conversation"], ["Enter", "Send"], ["Tab", "Complete a mention"]] as const;
@@ -181,7 +181,7 @@ class Chat implements Place {
   // ── talking ──
 
   readonly #send = attempt(async (text: string, attachments: readonly Attachment[], how: { memo?: boolean; format?: string }): Promise<boolean> => {
-    const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
+    const unknown = how.memo ? null : unknownMention(text, this.#state.models.map((one) => one.name));
     if (unknown !== null) throw new Error(`There is no model named @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
     await this.#session.ensure();
     const { turn, translations = [] } = await this.#session.call<{ turn: string; translations?: Translation[] }>("POST", "/messages", { text, attachments, ...how });
@@ -226,7 +226,7 @@ class Chat implements Place {
   }
 
   async #delete(): Promise<void> {
-    const sure = await confirmed(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete");
+    const sure = await confirmAction(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete");
     if (!sure) return;
     const path = this.#session.path();
     this.#session.suspend(); // its stream would complain
@@ -255,4 +255,4 @@ function base64(text: string): string {
   return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
 }
 
-export const chat: Place = new Chat();
+export const chat: Section = new Chat();

@@ -11,22 +11,22 @@ interface Known {
 }
 
 /** Mentioned names at the start, as whole words; `@allies` is text. Without any, the default models. */
-export function addressed(text: string, known: Known): string[] {
+export function resolveMentions(text: string, known: Known): string[] {
   const names = known.models.map((one) => one.name);
-  const chosen = new Set(named(text, names).words);
+  const chosen = new Set(leadingMentions(text, names).words);
   const wanted = chosen.size ? chosen : new Set(known.default);
   return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
 
 /** An unknown name at the start, most likely a typo. */
-export function stranger(text: string, names: readonly string[]): string | null {
+export function unknownMention(text: string, names: readonly string[]): string | null {
   MENTION.lastIndex = 0;
   const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
   const isKnown = word === null || [ALL, ...names].some((name) => name.toLowerCase() === word.toLowerCase());
   return isKnown ? null : word;
 }
 
-function named(text: string, names: readonly string[]): { words: string[]; end: number } {
+function leadingMentions(text: string, names: readonly string[]): { words: string[]; end: number } {
   const words: string[] = [];
   let end = 0;
   MENTION.lastIndex = 0;
@@ -41,8 +41,8 @@ function named(text: string, names: readonly string[]): { words: string[]; end: 
 }
 
 /** The message with one more mention, or one less. */
-export function toggled(text: string, name: string, names: readonly string[]): string {
-  const { words, end } = named(text, names);
+export function toggleMention(text: string, name: string, names: readonly string[]): string {
+  const { words, end } = leadingMentions(text, names);
   const rest = text.slice(end).trimStart();
   const others = name === ALL ? [] : words.filter((word) => word !== ALL && word !== name);
   const chosen = words.includes(name) ? others : [...others, name];

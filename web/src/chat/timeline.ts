@@ -6,7 +6,7 @@ import { lossCount } from "../losses.ts";
 import { markdown } from "../markdown.ts";
 import { attempt } from "../notices.ts";
 import { Card, type CardActions } from "./card.ts";
-import { type Group, grouped, textOf } from "./groups.ts";
+import { type Group, groupAnswers, textOf } from "./groups.ts";
 import { picture } from "./toolcard.ts";
 import type { Entry, Part, Question, Snapshot, Started, State, Translation } from "./types.ts";
 
@@ -43,7 +43,7 @@ export class Timeline {
     this.#turns.clear();
     this.#cards.clear();
     const page = document.createDocumentFragment();
-    const groups = grouped(snapshot.entries);
+    const groups = groupAnswers(snapshot.entries);
     const answered = new Set([...groups.filter((one) => one.speaker !== "user").map((one) => one.turn), ...snapshot.running.map((one) => one.turn)]);
     for (const group of groups) this.#draw(group, answered, page);
     this.node.replaceChildren(...(snapshot.entries.length ? [] : [this.#welcome()]), page);

@@ -46,7 +46,7 @@ export function parse(text: string): Item {
 }
 
 /** The tree, or null if the text is not JSON. */
-export function parsed(text: string): Item | null {
+export function tryParse(text: string): Item | null {
   try {
     return parse(text);
   } catch (problem) {
@@ -99,7 +99,7 @@ class Reader {
     this.space();
     if (this.#text[this.place] !== ":") throw new NotJson(this.place);
     this.place += 1;
-    return { key: unquoted(name), start, item: this.value(depth + 1) };
+    return { key: unquote(name), start, item: this.value(depth + 1) };
   }
 
   /** Whether another one follows. */
@@ -139,7 +139,7 @@ class Reader {
   }
 }
 
-export function unquoted(text: string): string {
+export function unquote(text: string): string {
   try {
     return JSON.parse(text) as string;
   } catch {

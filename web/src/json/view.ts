@@ -1,7 +1,7 @@
 // Shows JSON indented, coloured and folded. Only unfolded nodes are in the document.
 
 import { type Child, element } from "../dom.ts";
-import { type Entry, type Item, find, parsed } from "./parse.ts";
+import { type Entry, type Item, find, tryParse } from "./parse.ts";
 
 const LONG = 240; // characters of a string that are shown at once
 const MANY = 100; // entries that are shown at once
@@ -17,7 +17,7 @@ export interface View {
 
 /** Shows any body: JSON as a tree, a stream by lines, anything else as text. */
 export function view(text: string, label: string): View {
-  const root = parsed(text);
+  const root = tryParse(text);
   if (root !== null) return new Tree(text, root, label);
   return new Plain(text, label);
 }
@@ -163,7 +163,7 @@ function string(text: string): HTMLElement {
   return shown;
 }
 
-// ── what is no JSON as a whole ──
+// ── text that is not one JSON value ──
 
 const STREAMED = /^(data|event|id|retry):\s?/;
 const FIRST_LINES = 400;

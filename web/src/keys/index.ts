@@ -4,11 +4,11 @@ import "../usage/usage.css";
 import "./keys.css";
 import { call } from "../api.ts";
 import { copy } from "../clipboard.ts";
-import { confirmed, form, show } from "../dialogs.ts";
+import { confirmAction, form, show } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
 import { amount, money, percent } from "../live/display.ts";
 import { attempt } from "../notices.ts";
-import type { Place } from "../router.ts";
+import type { Section } from "../router.ts";
 
 interface Key {
   readonly name: string;
@@ -45,7 +45,7 @@ const FIELDS: readonly (readonly [name: string, label: string, kind: "text" | "n
 ];
 const STATES: Record<Key["state"], string> = { good: "active", revoked: "revoked", expired: "expired" };
 
-class KeysPlace implements Place {
+class KeysSection implements Section {
   readonly name = "keys";
   readonly label = "Keys";
   readonly keys: readonly [string, string][] = [["n", "New key"]];
@@ -140,13 +140,13 @@ class KeysPlace implements Place {
   }
 
   async #rotate(name: string): Promise<void> {
-    if (!(await confirmed(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace"))) return;
+    if (!(await confirmAction(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace"))) return;
     await this.#once(await call("POST", `/keys/${encodeURIComponent(name)}/rotate`));
     await this.#load();
   }
 
   async #revoke(name: string): Promise<void> {
-    if (!(await confirmed(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke"))) return;
+    if (!(await confirmAction(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke"))) return;
     await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
     await this.#load();
   }
@@ -164,4 +164,4 @@ function spent(key: Key): string {
   return key.token_budget == null ? cost : `${cost}, ${amount(key.spent_tokens ?? 0)} of ${amount(key.token_budget)} tokens`;
 }
 
-export const keys: Place = new KeysPlace();
+export const keys: Section = new KeysSection();

@@ -6,7 +6,7 @@ import { Problem, call, listen } from "../api.ts";
 import { isOpen } from "../dialogs.ts";
 import { button, element, isTyping } from "../dom.ts";
 import { counted } from "../json/view.ts";
-import { type Place, type Route, address } from "../router.ts";
+import { type Section, type Route, address } from "../router.ts";
 import { Charts } from "./charts.ts";
 import { Connections, clients } from "./connections.ts";
 import { Feed } from "./feed.ts";
@@ -21,7 +21,7 @@ const FIRST_WORDS =
   "the model name selects the provider. Requests appear on this page as they happen.";
 const CHORD = 1200; // milliseconds after g in which a letter selects a section
 
-class Live implements Place {
+class Live implements Section {
   readonly name = "live";
   readonly label = "Live";
   readonly keys: readonly [string, string][] = [
@@ -224,4 +224,4 @@ class Live implements Place {
   }
 }
 
-export const live: Place = new Live();
+export const live: Section = new Live();

@@ -10,7 +10,7 @@ const HALF = 60; // of the height
 const LEAST = 3;
 const SVG = "http://www.w3.org/2000/svg";
 
-function drawn(tag: string, attributes: Record<string, string | number>, ...children: SVGElement[]): SVGElement {
+function svgElement(tag: string, attributes: Record<string, string | number>, ...children: SVGElement[]): SVGElement {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   made.append(...children);
@@ -23,7 +23,7 @@ export class Timeline {
   readonly #end: number;
   readonly #most: number;
   readonly #chart: HTMLElement;
-  readonly #needle = drawn("rect", { class: "needle", y: 0, height: HALF * 2, width: 2 });
+  readonly #needle = svgElement("rect", { class: "needle", y: 0, height: HALF * 2, width: 2 });
   readonly #about = element("p", { class: "about", "aria-live": "polite" });
   readonly #sides = element("div", { class: "sides" });
   #chosen = 0;
@@ -69,13 +69,13 @@ export class Timeline {
       const [up, down] = [this.#height(step.received_size ?? 0), this.#height(step.sent_size ?? 0)];
       const x = this.#x(step);
       return [
-        drawn("rect", { class: "came", x, width, y: HALF - 1 - up, height: up, rx: 1 }),
-        drawn("rect", { class: "left", x, width, y: HALF + 1, height: down, rx: 1 }),
+        svgElement("rect", { class: "came", x, width, y: HALF - 1 - up, height: up, rx: 1 }),
+        svgElement("rect", { class: "left", x, width, y: HALF + 1, height: down, rx: 1 }),
       ];
     });
-    const line = drawn("line", { class: "axis", x1: 0, x2: WIDTH, y1: HALF, y2: HALF });
+    const line = svgElement("line", { class: "axis", x1: 0, x2: WIDTH, y1: HALF, y2: HALF });
     const frame = { viewBox: `0 0 ${WIDTH} ${HALF * 2}`, preserveAspectRatio: "none", "aria-hidden": "true" };
-    const picture = drawn("svg", frame, this.#needle, line, ...bars);
+    const picture = svgElement("svg", frame, this.#needle, line, ...bars);
     const chart = element("div", {
       class: "chart", role: "slider", tabindex: 0, "aria-label": "Chunk of the stream", "aria-orientation": "horizontal",
       "aria-valuemin": 1, "aria-valuemax": this.#steps.length,

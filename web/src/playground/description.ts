@@ -3,7 +3,7 @@
 import { element } from "../dom.ts";
 import type { Described } from "./types.ts";
 
-export function described(node: Described): HTMLElement {
+export function descriptionTree(node: Described): HTMLElement {
   return element("div", { class: "described", role: "group", "aria-label": "Description", tabindex: 0 }, element("ul", {}, branch(node)));
 }
 

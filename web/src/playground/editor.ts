@@ -1,7 +1,7 @@
 // The editor for a body.
 
 import { element } from "../dom.ts";
-import { find, parsed } from "../json/parse.ts";
+import { find, tryParse } from "../json/parse.ts";
 import { formatName } from "../live/display.ts";
 import { EXAMPLES } from "./examples.ts";
 import type { Group, Kind } from "./types.ts";
@@ -61,7 +61,7 @@ export class Editor {
 
   /** Selects the value at a path; returns whether the whole path exists. */
   reveal(path: string): boolean {
-    const root = parsed(this.area.value);
+    const root = tryParse(this.area.value);
     if (root === null) return false;
     const found = find(root, path);
     this.select(found.start, found.item.end);

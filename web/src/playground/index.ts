@@ -9,12 +9,12 @@ import { view } from "../json/view.ts";
 import { formatName } from "../live/display.ts";
 import { lossCount, lossList } from "../losses.ts";
 import { attempt } from "../notices.ts";
-import type { Place } from "../router.ts";
-import { described } from "./description.ts";
+import type { Section } from "../router.ts";
+import { descriptionTree } from "./description.ts";
 import { Editor, type Formats } from "./editor.ts";
 import { EXAMPLES } from "./examples.ts";
 import { takeBody } from "./handoff.ts";
-import { Trial, type Tried, answered } from "./trial.ts";
+import { Trial, type Tried, answerView } from "./trial.ts";
 import type { Crossed, Group, Refused, Understood } from "./types.ts";
 
 const PAUSE = 250; // milliseconds after the last letter
@@ -23,7 +23,7 @@ const WORDS = "description";
 const MEANT = "intermediate format";
 const ANSWER = "answer";
 
-class Playground implements Place {
+class Playground implements Section {
   readonly name = "playground";
   readonly label = "Playground";
   readonly keys: readonly [string, string][] = [
@@ -183,8 +183,8 @@ class Playground implements Place {
   }
 
   #result(understood: Understood): Node[] {
-    if (this.#chosen === ANSWER) return this.#tried === null ? [] : answered(this.#tried, (loss) => this.#editor.reveal(loss.path));
-    if (this.#chosen === WORDS) return [described(understood.description)];
+    if (this.#chosen === ANSWER) return this.#tried === null ? [] : answerView(this.#tried, (loss) => this.#editor.reveal(loss.path));
+    if (this.#chosen === WORDS) return [descriptionTree(understood.description)];
     if (this.#chosen === MEANT) {
       const { text, problem } = understood.meant;
       return [text ? view(text, "Intermediate format").element : element("p", { class: "problem" }, problem?.message ?? "")];
@@ -246,4 +246,4 @@ function mark(crossed: Crossed): HTMLElement {
   return element("span", { class: "tally" }, String(count), element("span", { class: "sr" }, " lost"));
 }
 
-export const playground: Place = new Playground();
+export const playground: Section = new Playground();

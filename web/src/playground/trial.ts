@@ -95,7 +95,7 @@ export class Trial {
 }
 
 /** A model's answer, with its tokens and losses. */
-export function answered(tried: Tried | string, reveal: (loss: Loss) => boolean): Node[] {
+export function answerView(tried: Tried | string, reveal: (loss: Loss) => boolean): Node[] {
   if (typeof tried === "string") return [element("p", { class: "problem", role: "alert" }, tried)];
   const facts = [
     `${formatName(tried.source)} → ${formatName(tried.format)}`, duration(tried.milliseconds),

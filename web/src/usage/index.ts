@@ -6,7 +6,7 @@ import { Chart } from "../charts.ts";
 import { element } from "../dom.ts";
 import { amount, money, percent } from "../live/display.ts";
 import { attempt } from "../notices.ts";
-import type { Place } from "../router.ts";
+import type { Section } from "../router.ts";
 import { type Course, type Group, type Measure, course, days, nameOf, table, total } from "./sums.ts";
 import type { Usage, UsageRow } from "./types.ts";
 
@@ -17,7 +17,7 @@ const GROUPS: readonly (readonly [Group, string])[] = [["model", "By model"], ["
 const MEASURES: readonly (readonly [Measure, string])[] = [["cost", "Cost"], ["requests", "Requests"], ["tokens", "Tokens"]];
 const SHOWN: Record<Measure, (value: number) => string> = { cost: (value) => money(value), requests: (value) => amount(value), tokens: (value) => `${amount(value)} tokens` };
 
-class UsagePlace implements Place {
+class UsageSection implements Section {
   readonly name = "usage";
   readonly label = "Usage";
   readonly keys: readonly [string, string][] = [];
@@ -110,4 +110,4 @@ function tableOf(rows: readonly UsageRow[]): HTMLElement {
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
 }
 
-export const usage: Place = new UsagePlace();
+export const usage: Section = new UsageSection();

@@ -177,7 +177,7 @@ async function show(title, ...body) {
 		() => null
 	]]);
 }
-async function confirmed(title, text, word) {
+async function confirmAction(title, text, word) {
 	const choices = [[
 		"Cancel",
 		"",
@@ -283,19 +283,19 @@ function amount(number) {
 var MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
 var ALL = "all";
 /** Mentioned names at the start, as whole words; `@allies` is text. Without any, the default models. */
-function addressed(text, known) {
+function resolveMentions(text, known) {
 	const names = known.models.map((one) => one.name);
-	const chosen = new Set(named(text, names).words);
+	const chosen = new Set(leadingMentions(text, names).words);
 	const wanted = chosen.size ? chosen : new Set(known.default);
 	return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
 /** An unknown name at the start, most likely a typo. */
-function stranger(text, names) {
+function unknownMention(text, names) {
 	MENTION.lastIndex = 0;
 	const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
 	return word === null || [ALL, ...names].some((name) => name.toLowerCase() === word.toLowerCase()) ? null : word;
 }
-function named(text, names) {
+function leadingMentions(text, names) {
 	const words = [];
 	let end = 0;
 	MENTION.lastIndex = 0;
@@ -312,8 +312,8 @@ function named(text, names) {
 	};
 }
 /** The message with one more mention, or one less. */
-function toggled(text, name, names) {
-	const { words, end } = named(text, names);
+function toggleMention(text, name, names) {
+	const { words, end } = leadingMentions(text, names);
 	const rest = text.slice(end).trimStart();
 	const others = name === ALL ? [] : words.filter((word) => word !== ALL && word !== name);
 	return (words.includes(name) ? others : [...others, name]).map((word) => `@${word} `).join("") + rest;
@@ -609,7 +609,7 @@ var Composer = class {
 	}
 	showTarget() {
 		const text = this.#text.value;
-		const models = unknownIn(text, this.#state()) === null ? addressed(text, this.#state()) : [];
+		const models = unknownIn(text, this.#state()) === null ? resolveMentions(text, this.#state()) : [];
 		this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
 		this.#target.classList.toggle("unknown", unknownIn(text, this.#state()) !== null);
 		for (const chip of this.#models.querySelectorAll("button")) {
@@ -660,7 +660,7 @@ var Composer = class {
 	}
 	#chip(name, described, ...more) {
 		const names = this.#state().models.map((one) => one.name);
-		const choose = () => this.write(toggled(this.#text.value, name, names));
+		const choose = () => this.write(toggleMention(this.#text.value, name, names));
 		return element("button", {
 			type: "button",
 			class: "model",
@@ -681,7 +681,7 @@ var Composer = class {
 	}
 };
 /** A name at the start that no model has. */
-var unknownIn = (text, state) => stranger(text, state.models.map((one) => one.name));
+var unknownIn = (text, state) => unknownMention(text, state.models.map((one) => one.name));
 /** A bar that shows how full the window is; the text says it too. */
 function bar(share) {
 	const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
@@ -695,7 +695,7 @@ function bar(share) {
 //#region src/chat/groups.ts
 var NO_MODELS = /* @__PURE__ */ new Set(["user", "system"]);
 /** Old files have no answer ids: their entries are grouped by speaker. */
-function grouped(entries) {
+function groupAnswers(entries) {
 	const groups = [];
 	for (const entry of entries) {
 		const speaker = entry.role === "tool" ? entry.owner ?? "" : entry.role;
@@ -718,22 +718,22 @@ function textOf(entry) {
 //#region src/router.ts
 function parse$1(hash) {
 	const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s, 2);
-	const [place = "", ...rest] = path.split("/").map(decoded);
+	const [section = "", ...rest] = path.split("/").map(decodeStep);
 	return {
-		place,
+		section,
 		rest: rest.filter((step) => step !== ""),
 		query: new URLSearchParams(query)
 	};
 }
-function decoded(step) {
+function decodeStep(step) {
 	try {
 		return decodeURIComponent(step);
 	} catch {
 		return step;
 	}
 }
-function address(place, rest = [], query = {}) {
-	const path = [place, ...rest].map(encodeURIComponent).join("/");
+function address(section, rest = [], query = {}) {
+	const path = [section, ...rest].map(encodeURIComponent).join("/");
 	const words = new URLSearchParams(query).toString();
 	return `#/${path}${words ? `?${words}` : ""}`;
 }
@@ -742,13 +742,13 @@ function rewrite(hash) {
 	history.replaceState(null, "", hash);
 }
 var Router = class {
-	#places;
+	#sections;
 	#host;
 	#changed;
 	#roots = /* @__PURE__ */ new Map();
 	#shown = null;
-	constructor(places, host, changed) {
-		this.#places = places;
+	constructor(sections, host, changed) {
+		this.#sections = sections;
 		this.#host = host;
 		this.#changed = changed;
 	}
@@ -756,42 +756,42 @@ var Router = class {
 		addEventListener("hashchange", () => void this.#follow());
 		this.#follow();
 	}
-	go(place) {
-		location.hash = address(place);
+	go(section) {
+		location.hash = address(section);
 	}
 	async #follow() {
 		const route = parse$1(location.hash);
-		const place = this.#places.find((one) => one.name === route.place);
-		if (place === void 0) {
-			const [first] = this.#places;
+		const section = this.#sections.find((one) => one.name === route.section);
+		if (section === void 0) {
+			const [first] = this.#sections;
 			if (first !== void 0) rewrite(address(first.name));
 			if (first !== void 0) await this.#show(first, parse$1(location.hash));
 			return;
 		}
-		await this.#show(place, route);
+		await this.#show(section, route);
 	}
-	async #show(place, route) {
-		if (this.#shown !== place) {
+	async #show(section, route) {
+		if (this.#shown !== section) {
 			this.#shown?.leave();
-			this.#shown = place;
-			this.#changed(place);
+			this.#shown = section;
+			this.#changed(section);
 		}
-		const { root, ready } = this.#rootOf(place);
+		const { root, ready } = this.#rootOf(section);
 		for (const other of this.#host.children) other.toggleAttribute("hidden", other !== root);
 		await ready;
-		if (this.#shown === place) place.enter(route);
+		if (this.#shown === section) section.enter(route);
 	}
-	#rootOf(place) {
-		let found = this.#roots.get(place);
+	#rootOf(section) {
+		let found = this.#roots.get(section);
 		if (found === void 0) {
 			const root = document.createElement("div");
-			root.className = `place ${place.name}`;
+			root.className = `section ${section.name}`;
 			this.#host.append(root);
 			found = {
 				root,
-				ready: Promise.resolve(place.mount(root))
+				ready: Promise.resolve(section.mount(root))
 			};
-			this.#roots.set(place, found);
+			this.#roots.set(section, found);
 		}
 		return found;
 	}
@@ -1485,7 +1485,7 @@ var Timeline$1 = class {
 		this.#turns.clear();
 		this.#cards.clear();
 		const page = document.createDocumentFragment();
-		const groups = grouped(snapshot.entries);
+		const groups = groupAnswers(snapshot.entries);
 		const answered = /* @__PURE__ */ new Set([...groups.filter((one) => one.speaker !== "user").map((one) => one.turn), ...snapshot.running.map((one) => one.turn)]);
 		for (const group of groups) this.#draw(group, answered, page);
 		this.node.replaceChildren(...snapshot.entries.length ? [] : [this.#welcome()], page);
@@ -1625,7 +1625,7 @@ function parse(text) {
 	return item;
 }
 /** The tree, or null if the text is not JSON. */
-function parsed(text) {
+function tryParse(text) {
 	try {
 		return parse(text);
 	} catch (problem) {
@@ -1686,7 +1686,7 @@ var Reader = class {
 		if (this.#text[this.place] !== ":") throw new NotJson(this.place);
 		this.place += 1;
 		return {
-			key: unquoted(name),
+			key: unquote(name),
 			start,
 			item: this.value(depth + 1)
 		};
@@ -1729,7 +1729,7 @@ var Reader = class {
 		return found[0];
 	}
 };
-function unquoted(text) {
+function unquote(text) {
 	try {
 		return JSON.parse(text);
 	} catch {
@@ -1772,7 +1772,7 @@ var BUDGET = 700;
 var MORE = 5e3;
 /** Shows any body: JSON as a tree, a stream by lines, anything else as text. */
 function view(text, label) {
-	const root = parsed(text);
+	const root = tryParse(text);
 	if (root !== null) return new Tree(text, root, label);
 	return new Plain(text, label);
 }
@@ -2254,7 +2254,7 @@ var Chat = class {
 		return element("div", { class: "empty" }, element("p", {}, `Ask ${names}, or @all of them at once.`), simulated, ...tries);
 	}
 	#send = attempt(async (text, attachments, how) => {
-		const unknown = how.memo ? null : stranger(text, this.#state.models.map((one) => one.name));
+		const unknown = how.memo ? null : unknownMention(text, this.#state.models.map((one) => one.name));
 		if (unknown !== null) throw new Error(`There is no model named @${unknown}. Nothing was sent; there are ${this.#state.models.map((one) => `@${one.name}`).join(", ")} and @all.`);
 		await this.#session.ensure();
 		const { turn, translations = [] } = await this.#session.call("POST", "/messages", {
@@ -2301,7 +2301,7 @@ var Chat = class {
 		await this.#session.call("PATCH", "", { system_prompt: text });
 	}
 	async #delete() {
-		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete")) return;
+		if (!await confirmAction(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete")) return;
 		const path = this.#session.path();
 		this.#session.suspend();
 		this.#composer.forget();
@@ -2387,7 +2387,7 @@ var STATES$1 = {
 	revoked: "revoked",
 	expired: "expired"
 };
-var KeysPlace = class {
+var KeysSection = class {
 	name = "keys";
 	label = "Keys";
 	keys = [["n", "New key"]];
@@ -2494,12 +2494,12 @@ var KeysPlace = class {
 		await show(`The key “${name}”`, words, box);
 	}
 	async #rotate(name) {
-		if (!await confirmed(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace")) return;
+		if (!await confirmAction(`Replace the key “${name}”?`, "The old one stops working at once. Limits, budget and usage stay.", "Replace")) return;
 		await this.#once(await call("POST", `/keys/${encodeURIComponent(name)}/rotate`));
 		await this.#load();
 	}
 	async #revoke(name) {
-		if (!await confirmed(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke")) return;
+		if (!await confirmAction(`Revoke the key “${name}”?`, "Clients that use it are refused at once. This cannot be undone.", "Revoke")) return;
 		await call("POST", `/keys/${encodeURIComponent(name)}/revoke`);
 		await this.#load();
 	}
@@ -2515,7 +2515,7 @@ function spent(key) {
 	const cost = key.budget === null ? money(key.spent) : `${money(key.spent)} of ${money(key.budget)} (${percent(key.spent, key.budget)})`;
 	return key.token_budget == null ? cost : `${cost}, ${amount(key.spent_tokens ?? 0)} of ${amount(key.token_budget)} tokens`;
 }
-var keys = new KeysPlace();
+var keys = new KeysSection();
 //#endregion
 //#region src/charts.ts
 var SVG$1 = "http://www.w3.org/2000/svg";
@@ -3612,7 +3612,7 @@ var WIDTH = 1e3;
 var HALF = 60;
 var LEAST = 3;
 var SVG = "http://www.w3.org/2000/svg";
-function drawn(tag, attributes, ...children) {
+function svgElement(tag, attributes, ...children) {
 	const made = document.createElementNS(SVG, tag);
 	for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
 	made.append(...children);
@@ -3624,7 +3624,7 @@ var Timeline = class {
 	#end;
 	#most;
 	#chart;
-	#needle = drawn("rect", {
+	#needle = svgElement("rect", {
 		class: "needle",
 		y: 0,
 		height: 120,
@@ -3671,14 +3671,14 @@ var Timeline = class {
 		const bars = this.#steps.flatMap((step) => {
 			const [up, down] = [this.#height(step.received_size ?? 0), this.#height(step.sent_size ?? 0)];
 			const x = this.#x(step);
-			return [drawn("rect", {
+			return [svgElement("rect", {
 				class: "came",
 				x,
 				width,
 				y: 59 - up,
 				height: up,
 				rx: 1
-			}), drawn("rect", {
+			}), svgElement("rect", {
 				class: "left",
 				x,
 				width,
@@ -3687,14 +3687,14 @@ var Timeline = class {
 				rx: 1
 			})];
 		});
-		const line = drawn("line", {
+		const line = svgElement("line", {
 			class: "axis",
 			x1: 0,
 			x2: WIDTH,
 			y1: HALF,
 			y2: HALF
 		});
-		const picture = drawn("svg", {
+		const picture = svgElement("svg", {
 			viewBox: `0 0 ${WIDTH} 120`,
 			preserveAspectRatio: "none",
 			"aria-hidden": "true"
@@ -4220,7 +4220,7 @@ var Live = class {
 var live = new Live();
 //#endregion
 //#region src/playground/description.ts
-function described(node) {
+function descriptionTree(node) {
 	return element("div", {
 		class: "described",
 		role: "group",
@@ -4563,7 +4563,7 @@ var Editor = class {
 	}
 	/** Selects the value at a path; returns whether the whole path exists. */
 	reveal(path) {
-		const root = parsed(this.area.value);
+		const root = tryParse(this.area.value);
 		if (root === null) return false;
 		const found = find(root, path);
 		this.select(found.start, found.item.end);
@@ -4654,7 +4654,7 @@ var Trial = class {
 	}
 };
 /** A model's answer, with its tokens and losses. */
-function answered(tried, reveal) {
+function answerView(tried, reveal) {
 	if (typeof tried === "string") return [element("p", {
 		class: "problem",
 		role: "alert"
@@ -4864,8 +4864,8 @@ var Playground = class {
 		tab?.scrollIntoView({ block: "nearest" });
 	}
 	#result(understood) {
-		if (this.#chosen === ANSWER) return this.#tried === null ? [] : answered(this.#tried, (loss) => this.#editor.reveal(loss.path));
-		if (this.#chosen === WORDS) return [described(understood.description)];
+		if (this.#chosen === ANSWER) return this.#tried === null ? [] : answerView(this.#tried, (loss) => this.#editor.reveal(loss.path));
+		if (this.#chosen === WORDS) return [descriptionTree(understood.description)];
 		if (this.#chosen === MEANT) {
 			const { text, problem } = understood.meant;
 			return [text ? view(text, "Intermediate format").element : element("p", { class: "problem" }, problem?.message ?? "")];
@@ -5040,7 +5040,7 @@ var SHOWN = {
 	requests: (value) => amount(value),
 	tokens: (value) => `${amount(value)} tokens`
 };
-var UsagePlace = class {
+var UsageSection = class {
 	name = "usage";
 	label = "Usage";
 	keys = [];
@@ -5160,42 +5160,42 @@ var EVERY = [
 	live,
 	chat,
 	playground,
-	new UsagePlace(),
+	new UsageSection(),
 	keys
 ];
 var CHORD = 1200;
-function navigation(places) {
-	const links = places.map((place) => {
-		const key = `g ${place.name[0]}`;
+function navigation(sections) {
+	const links = sections.map((section) => {
+		const key = `g ${section.name[0]}`;
 		return element("a", {
-			href: address(place.name),
-			title: `${place.label} (${key})`
-		}, place.label);
+			href: address(section.name),
+			title: `${section.label} (${key})`
+		}, section.label);
 	});
-	byId("places").replaceChildren(...links);
+	byId("sections").replaceChildren(...links);
 	return (shown) => {
 		document.title = `${shown.label} - dragoman`;
-		places.forEach((place, index) => {
-			if (place === shown) links[index]?.setAttribute("aria-current", "page");
+		sections.forEach((section, index) => {
+			if (section === shown) links[index]?.setAttribute("aria-current", "page");
 			else links[index]?.removeAttribute("aria-current");
 		});
 	};
 }
 /** g and then a letter goes to a section, unless the user is typing. */
-function chords(places, router) {
+function chords(sections, router) {
 	let begun = -Infinity;
 	document.addEventListener("keydown", (event) => {
 		if (isTyping(event.target) || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
-		const place = places.find((one) => one.name.startsWith(event.key));
-		if (event.timeStamp - begun < CHORD && place !== void 0) router.go(place.name);
+		const section = sections.find((one) => one.name.startsWith(event.key));
+		if (event.timeStamp - begun < CHORD && section !== void 0) router.go(section.name);
 		begun = event.key === "g" ? event.timeStamp : -Infinity;
-		if (event.key === "?") shortcuts(places);
+		if (event.key === "?") shortcuts(sections);
 	});
 }
-function shortcuts(places) {
+function shortcuts(sections) {
 	const rows = [
-		...(places.find((place) => place.name === parse$1(location.hash).place)?.keys ?? []).map(([keys, what]) => [keys, what]),
-		...places.map((place) => [`g ${place.name[0]}`, place.label]),
+		...(sections.find((section) => section.name === parse$1(location.hash).section)?.keys ?? []).map(([keys, what]) => [keys, what]),
+		...sections.map((section) => [`g ${section.name[0]}`, section.label]),
 		["?", "This list"],
 		["Esc", "Close a window, stop answers"]
 	];
@@ -5211,17 +5211,17 @@ async function begin() {
 	byId("theme").addEventListener("click", toggle);
 	byId("skip").addEventListener("click", (event) => {
 		event.preventDefault();
-		byId("place").focus();
+		byId("section").focus();
 	});
 	const about = await call("GET", "/site");
-	const places = EVERY.filter((place) => about.places.includes(place.name));
-	const router = new Router(places, byId("place"), navigation(places));
+	const sections = EVERY.filter((section) => about.sections.includes(section.name));
+	const router = new Router(sections, byId("section"), navigation(sections));
 	if (about.login) byId("keys").before(button("Log out", attempt(logOut), {
 		id: "logout",
 		class: "quiet"
 	}));
-	byId("keys").addEventListener("click", () => void shortcuts(places));
-	chords(places, router);
+	byId("keys").addEventListener("click", () => void shortcuts(sections));
+	chords(sections, router);
 	router.start();
 }
 attempt(begin)();
