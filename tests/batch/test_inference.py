@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message
+from dragoman.batch import JobError, SourceError
 from dragoman.batch.inference import InferenceOptions, estimate, run_inference
 from dragoman.drivers.base import QueryResult, result_of
 from dragoman.errors import InvalidValue, provider_error
@@ -54,9 +55,9 @@ def questions(folder: Path, count: int) -> Path:
     return path
 
 
-def run(path: Path, output: Path, model: Model, **options: Any) -> Any:
-    settings = InferenceOptions(model="test/model", **options)
-    return asyncio.run(run_inference([str(path)], str(output), model, settings))  # type: ignore[arg-type]
+def run(path: Path, output: Path, driver: Model, model: str = "test/model", **options: Any) -> Any:
+    settings = InferenceOptions(model=model, **options)
+    return asyncio.run(run_inference([str(path)], str(output), driver, settings))  # type: ignore[arg-type]
 
 
 @promise("batch:inference")
@@ -115,6 +116,56 @@ def test_a_journal_that_was_cut_is_read_up_to_there(tmp_path: Path) -> None:
     run(path, output, model)
     assert sorted(model.prompts) == ["3", "4", "5"]
     assert len(output.read_bytes().splitlines()) == 6
+
+
+@promise("batch:inference")
+def test_a_job_with_failures_goes_on_with_these_alone(tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 6), tmp_path / "out.jsonl"
+    report = run(path, output, Model(frozenset({"2", "5"})))
+    assert (report.answered, report.failed, report.retriable) == (4, 2, 2)
+    assert len(output.read_bytes().splitlines()) == 6, "failures have their lines"
+    again = Model()
+    assert run(path, output, again).resumed == 4
+    assert sorted(again.prompts) == ["2", "5"]
+    codes = [json.loads(line)["response"]["status_code"] for line in output.read_bytes().splitlines()]
+    assert codes == [200] * 6
+    assert not (tmp_path / "out.jsonl.rejects.jsonl").exists()
+
+
+@promise("batch:inference")
+def test_answers_that_were_paid_for_are_not_asked_for_or_replaced_by_accident(tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 3), tmp_path / "out.jsonl"
+    run(path, output, Model())
+    before, silent = output.read_bytes(), Model()
+    with pytest.raises(JobError, match="--overwrite"):
+        run(path, output, silent)
+    assert (silent.prompts, output.read_bytes()) == ([], before)
+    run(path, output, silent, overwrite=True)
+    assert sorted(silent.prompts) == ["0", "1", "2"]
+
+
+@promise("batch:inference")
+@pytest.mark.parametrize("change", ["model", "target", "requests"])
+def test_a_journal_of_another_job_is_not_continued(change: str, tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 4), tmp_path / "out.jsonl"
+    run(path, output, Model(frozenset({"3"})))
+    changed: dict[str, Any] = {"target": "gemini"} if change == "target" else {}
+    model = "test/other" if change == "model" else "test/model"
+    if change == "requests":
+        questions(tmp_path, 5)
+    other = Model()
+    with pytest.raises(JobError, match="--restart"):
+        run(path, output, other, model, **changed)
+    assert other.prompts == []
+    run(path, output, other, model, restart=True, overwrite=True, **changed)
+    assert len(other.prompts) == (5 if change == "requests" else 4)
+
+
+@promise("batch:inference", "batch:bad-input")
+def test_a_source_that_does_not_exist_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(SourceError):
+        run(tmp_path / "missing.jsonl", tmp_path / "out.jsonl", Model())
+    assert list(tmp_path.iterdir()) == []
 
 
 @promise("batch:inference")

@@ -19,12 +19,13 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.batch.answer_lines import AnswerLines
+from dragoman.batch.job import JobError
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.record_converter import read_json
 from dragoman.batch.rejects import Reject
 from dragoman.batch.report_page import render_answers_page
-from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
+from dragoman.batch.sources import STDIN, Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
 from dragoman.errors import DecodeError, DragomanError, InvalidValue, ProviderError
@@ -49,6 +50,10 @@ class InferenceOptions(Struct, frozen=True, kw_only=True):
     max_errors: int | None = None
     max_output_tokens: int | None = None
     """For requests that do not set it themselves."""
+    restart: bool = False
+    """Discard the answers of an unfinished job."""
+    overwrite: bool = False
+    """Send all requests again if the output exists, and replace it."""
 
     def check(self) -> None:
         """Raise a typed error for a number out of range."""
@@ -76,6 +81,8 @@ class InferenceReport(Struct, kw_only=True):
     requests: int = 0
     answered: int = 0
     failed: int = 0
+    retriable: int = 0
+    """Failures that may succeed later: the same command sends these requests again."""
     resumed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -93,6 +100,15 @@ class InferenceReport(Struct, kw_only=True):
             parts.append(f"{self.resumed:,} from an earlier run")
         tokens = f"{self.input_tokens:,} input and {self.output_tokens:,} output tokens"
         return f"{', '.join(parts)}; {tokens}; {self.seconds:.1f} s"
+
+
+class _JobIdentity(Struct, frozen=True):
+    """The first line of the journal: what answers depend on. A job is resumed only if all of this is the same."""
+
+    job: str
+    sources: list[Source]
+    target: str
+    max_output_tokens: int | None
 
 
 class _Entry(Struct, frozen=True):
@@ -168,24 +184,40 @@ def estimate(names: list[str], options: InferenceOptions) -> Estimate:
 class _Journal:
     """Answers in the order of arrival. The last line may be truncated, if the program died while writing it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, identity: _JobIdentity) -> None:
         self._path = path
         self.places: dict[tuple[int, int], tuple[int, int]] = {}
-        decode = msgspec.json.Decoder(_Entry).decode
-        position = 0
-        if path.exists():
-            with path.open("rb") as stream:
-                for line in stream:
-                    try:
-                        entry = decode(line)
-                    except msgspec.DecodeError:
-                        break
-                    if not entry.retried:
-                        self.places[entry.source, entry.line] = (position, len(line))
-                    position += len(line)
+        position = self._read(identity) if path.exists() else 0
         self._file: IO[bytes] = path.open("ab")
         self._file.truncate(position)
         self._position = position
+        if not position:
+            self._position = self._file.write(msgspec.json.encode(identity) + b"\n")
+            self._file.flush()
+
+    def _read(self, identity: _JobIdentity) -> int:
+        """Read what an earlier run wrote. Returns the length of the lines that are whole."""
+        decode, position = msgspec.json.Decoder(_Entry).decode, 0
+        with self._path.open("rb") as stream:
+            try:
+                first = stream.readline()
+                if msgspec.json.decode(first, type=_JobIdentity) != identity:
+                    raise JobError(
+                        f"{self._path} belongs to an unfinished job with other requests or another model; "
+                        "--restart discards it, another output keeps it"
+                    )
+            except msgspec.DecodeError:
+                return 0
+            position = len(first)
+            for line in stream:
+                try:
+                    entry = decode(line)
+                except msgspec.DecodeError:
+                    break
+                if not entry.retried:
+                    self.places[entry.source, entry.line] = (position, len(line))
+                position += len(line)
+        return position
 
     def add(self, entry: _Entry) -> None:
         line = msgspec.json.encode(entry) + b"\n"
@@ -230,19 +262,34 @@ class _Pace:
 async def run_inference(
     names: list[str], output: str, driver: Driver, options: InferenceOptions, on_answer: OnAnswer | None = None
 ) -> InferenceReport:
-    """Answer every request without an answer so far, then write answers and rejects in the order of the requests."""
+    """Answer every request without an answer so far, then write answers and rejects in the order of the requests.
+
+    If requests failed that may succeed later, the journal stays: the same call sends these again, and no others.
+    """
     options.check()
-    started = time.monotonic()
-    journal = _Journal(Path(f"{output}.journal"))
+    started, sources = time.monotonic(), find_sources(names)
+    journal = _begin(Path(f"{output}.journal"), Path(output), sources, options)
     run = _Run(driver, options, journal, on_answer)
     try:
-        await run.ask_all(find_sources(names))
+        await run.ask_all(sources)
         run.report.seconds = time.monotonic() - started
         _publish(journal, Path(output), run.report)
     finally:
         journal.close()
-    journal.remove()
+    if not run.report.retriable:
+        journal.remove()
     return run.report
+
+
+def _begin(path: Path, output: Path, sources: list[Source], options: InferenceOptions) -> _Journal:
+    """Return the journal, unless answers that were paid for would be lost or mixed with those of another job."""
+    if options.restart:
+        path.unlink(missing_ok=True)
+    if path.exists() and any(source.name == STDIN for source in sources):
+        raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
+    if output.exists() and not path.exists() and not options.overwrite:
+        raise JobError(f"{output} exists; --overwrite sends all requests again and replaces it")
+    return _Journal(path, _JobIdentity(options.model, sources, options.target, options.max_output_tokens))
 
 
 class _Run:
@@ -286,6 +333,7 @@ class _Run:
             content, _ = self._lines.answer(question.id, result.completion, question.request)
         except DragomanError as error:
             self.report.failed += 1
+            self.report.retriable += 1
             failed = error.failure if isinstance(error, ProviderError) else None
             written = UNSET if failed is None else self._lines.failure(question.id, failed)
             self._note(_Entry(source, line, content=written, reject=reject_of(name, line, error), retried=True))

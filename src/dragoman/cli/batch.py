@@ -97,6 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
     add("--dry-run", action="store_true", help="count requests and tokens, send nothing")
     add("--prices", metavar="IN,OUT", help="prices per million tokens, for the estimate of --dry-run")
+    add("--restart", action="store_true", help="discard the answers of an unfinished job")
+    add("--overwrite", action="store_true", help="send all requests again and replace an existing DST")
     add("--quiet", action="store_true", help="no progress")
     add_connection(answer)
     _add_jobs(actions)

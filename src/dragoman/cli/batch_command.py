@@ -114,6 +114,8 @@ def answer(arguments: argparse.Namespace) -> int:
         requests_per_minute=arguments.requests_per_minute,
         max_errors=arguments.max_errors,
         max_output_tokens=arguments.max_output_tokens,
+        restart=arguments.restart,
+        overwrite=arguments.overwrite,
     )
     try:
         if arguments.dry_run:
@@ -129,6 +131,8 @@ def answer(arguments: argparse.Namespace) -> int:
     except DragomanError as error:
         raise CommandError(str(error)) from None
     print(f"dragoman: {report.summary()}", file=sys.stderr)
+    if report.retriable:
+        print(f"dragoman: run the same command again to send {report.retriable:,} of them again", file=sys.stderr)
     return OK
 
 
