@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tool-choice", metavar="CHOICE", help="auto, none, required, or the name of a tool")
     parser.add_argument("--reasoning", type=reasoning, metavar="HOW", help=REASONING_HELP)
     parser.add_argument("--max-tokens", type=positive, metavar="N", help="limit of the answer, in tokens")
-    parser.add_argument("--temperature", type=float, metavar="T")
+    parser.add_argument("--temperature", type=float, metavar="T", help="sampling temperature (default: the model's)")
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="time limit for the whole request")
     parser.add_argument("--no-stream", action="store_true", help="print the answer when it is complete")
     shown = parser.add_mutually_exclusive_group()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from dragoman.cli.ask import add_connection
 
@@ -61,6 +62,9 @@ examples:
 """
 
 
+_PARSER: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
     convert = actions.add_parser(
@@ -68,12 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="convert records",
         description=DESCRIPTION,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        **_PARSER,
     )
-    convert.add_argument("sources", nargs="+", metavar="SRC")
-    convert.add_argument("-o", "--output", required=True, metavar="DST")
-    convert.add_argument("--to", dest="target", required=True, metavar="FORMAT")
+    convert.add_argument("sources", nargs="+", metavar="SRC", help="files, folders, globs, addresses, or - for stdin")
+    convert.add_argument("-o", "--output", required=True, metavar="DST", help="a file, a folder of shards, or -")
+    convert.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="target format")
     _add_conversion(convert)
     _add_running(convert)
 
@@ -81,19 +84,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         help="answer every request of a file with one model",
         description=RUN_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        **_PARSER,
     )
-    answer.add_argument("sources", nargs="+", metavar="SRC")
+    answer.add_argument("sources", nargs="+", metavar="SRC", help="files of requests")
     answer.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file")
-    answer.add_argument("--model", required=True, metavar="PROVIDER/MODEL")
+    answer.add_argument("--model", required=True, metavar="PROVIDER/MODEL", help="the model that answers")
     answer.add_argument(
-        "--to", dest="target", default="openai-batch", metavar="FORMAT", help="of the answers (default: %(default)s)"
+        "--to",
+        dest="target",
+        default="openai-batch",
+        metavar="FORMAT",
+        help="format of the answers (default: %(default)s)",
     )
     add = answer.add_argument
     add("--concurrency", type=int, default=8, metavar="N", help="requests at a time (default: %(default)s)")
-    add("--requests-per-minute", type=float, metavar="N", help="limit (default: none)")
-    add("--max-output-tokens", type=int, metavar="N", help="for requests that do not set it")
+    add("--requests-per-minute", type=float, metavar="N", help="limit of requests (default: none)")
+    add("--max-output-tokens", type=int, metavar="N", help="limit of answers whose request sets none")
     add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
     add("--dry-run", action="store_true", help="count requests and tokens, send nothing")
     add("--prices", metavar="IN,OUT", help="prices per million tokens, for the estimate of --dry-run")
@@ -110,16 +116,19 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="submit a file of requests to a provider's batch API",
         description=JOB_DESCRIPTION,
         epilog=JOB_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        **_PARSER,
     )
-    submit.add_argument("sources", nargs="+", metavar="SRC")
+    submit.add_argument("sources", nargs="+", metavar="SRC", help="files of requests")
     submit.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file; DST.job/ keeps the job")
-    submit.add_argument("--model", required=True, metavar="PROVIDER/MODEL")
+    submit.add_argument("--model", required=True, metavar="PROVIDER/MODEL", help="the model that answers")
     submit.add_argument(
-        "--to", dest="target", default="openai-batch", metavar="FORMAT", help="of the answers (default: %(default)s)"
+        "--to",
+        dest="target",
+        default="openai-batch",
+        metavar="FORMAT",
+        help="format of the answers (default: %(default)s)",
     )
-    submit.add_argument("--max-output-tokens", type=int, metavar="N", help="for requests that do not set it")
+    submit.add_argument("--max-output-tokens", type=int, metavar="N", help="limit of answers whose request sets none")
     submit.add_argument("--storage", metavar="URL", help="folder in object storage (Vertex: gs://…, Bedrock: s3://…)")
     submit.add_argument("--role", metavar="ARN", help="role that Bedrock uses to read and write the storage")
     words = "submit unanswered requests again if the provider cannot list its jobs"
@@ -136,7 +145,13 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         parser.add_argument("--json", action="store_true", help="print JSON")
         if name == "fetch":
             parser.add_argument("--wait", action="store_true", help="wait until the job has ended")
-            parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="(default: %(default)s)")
+            parser.add_argument(
+                "--every",
+                type=float,
+                default=30.0,
+                metavar="SECONDS",
+                help="interval with --wait (default: %(default)s)",
+            )
             parser.add_argument(
                 "--retry", action="store_true", help="submit failed requests that may succeed now as a new job"
             )
@@ -144,10 +159,20 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         add_connection(parser)
 
 
+def _add_answer_format(parser: argparse.ArgumentParser) -> None:
+    words = "format of the answers (default: %(default)s)"
+    parser.add_argument("--to", dest="target", default="openai-batch", metavar="FORMAT", help=words)
+
+
 def _add_conversion(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("input").add_argument
     add("--from", dest="source", metavar="FORMAT", help="format of the records (default: detected)")
-    add("--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s")
+    add(
+        "--kind",
+        choices=("auto", "request", "response", "error"),
+        default="auto",
+        help="kind of records (default: detected)",
+    )
     add("--model", metavar="NAME", help="set the model of every request")
     add("--table", metavar="NAME", help="table of a SQLite file")
     add("--column", metavar="NAME", help="column that holds the record (default: the whole row)")

@@ -38,10 +38,15 @@ exit codes:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines (default: stdin)")
     parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream")
-    parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
+    parser.add_argument(
+        "--from", dest="source", default="auto", metavar="FORMAT", help="source format (default: detected)"
+    )
     parser.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="target format, or all")
     parser.add_argument(
-        "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
+        "--kind",
+        choices=("auto", "request", "response", "error"),
+        default="auto",
+        help="kind of body (default: detected)",
     )
     parser.add_argument("--model", metavar="NAME", help="set the model of the request")
     parser.add_argument(

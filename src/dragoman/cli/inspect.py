@@ -25,9 +25,14 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines (default: stdin)")
-    parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
     parser.add_argument(
-        "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
+        "--from", dest="source", default="auto", metavar="FORMAT", help="source format (default: detected)"
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("auto", "request", "response", "error"),
+        default="auto",
+        help="kind of body (default: detected)",
     )
     parser.add_argument("--stream", action="store_true", help="read FILE as one recorded stream")
     parser.add_argument("--full", action="store_true", help="do not shorten long texts")
