@@ -220,3 +220,30 @@ def test_errors_and_losses_have_the_paths_of_the_file() -> None:
     ]
     losses = translate_request(json.dumps(unnamed), source="message-list", target="ollama-chat", model="m").losses
     assert [loss.path for loss in losses] == ["$[0].content[1]"]
+
+
+@promise("batch:datasets", "law:3-legality")
+def test_a_stored_list_becomes_a_request_that_its_own_api_accepts() -> None:
+    """The file has no limit of tokens, and its last call no result; signatures return to their provider."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    call = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {}}
+    history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": [thought, call]}]
+    encoded = translate_request(
+        json.dumps(history), source="anthropic-message-list", target="anthropic-messages", model="m"
+    )
+    body = encoded.body
+    assert "max_tokens" in body
+    assert body["messages"][1]["content"] == [thought, call]
+    assert body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
+    assert {loss.severity for loss in encoded.losses} == {"invented", "noted"}
+
+
+@promise("batch:datasets")
+def test_attachments_of_inspect_are_read_in_their_places() -> None:
+    record = {**SHAPES["Inspect sample"].record, "attachments": {"a1": QUESTION}, "events": [{"event": "model"}]}
+    messages = [{**record["messages"][0], "content": "attachment://a1"}, *record["messages"][1:]]
+    encoded = translate_request(
+        json.dumps({**record, "messages": messages}), source="inspect", target="openai-chat", model="m"
+    )
+    assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": QUESTION}]
+    assert "events" in {loss.what for loss in encoded.losses}

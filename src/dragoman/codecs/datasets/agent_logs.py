@@ -56,12 +56,36 @@ def is_inspect(data: Json) -> bool:
 
 
 def read_inspect(data: Json) -> Request:
+    """Read a sample. Long texts are among its attachments; its events repeat the messages of each call."""
     messages, root = messages_of(data)
     conversation = Conversation(INSPECT)
+    attached = data.get("attachments") if isinstance(data, Mapping) else None
     for index, message in enumerate(items(messages, INSPECT, root)):
-        _add_inspect(conversation, message, f"{root}[{index}]")
-    more = left_over(data, ("messages", "events", "attachments")) if isinstance(data, Mapping) else None
-    return conversation.finish(metadata=more)
+        whole = _with_attachments(message, attached) if isinstance(attached, Mapping) and attached else message
+        _add_inspect(conversation, whole, f"{root}[{index}]")
+    if not isinstance(data, Mapping):
+        return conversation.finish()
+    if data.get("events") or data.get("transcript"):
+        conversation.leave_out("events", "they say how the messages came about")
+    return conversation.finish(metadata=left_over(data, ("messages", "events", "transcript", "attachments")))
+
+
+_ATTACHMENT = "attachment://"
+
+
+def _with_attachments(value: Json, attached: Mapping[str, Json], depth: int = 0) -> Json:
+    """Return a message with the texts that it refers to in their places."""
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return attached.get(value.removeprefix(_ATTACHMENT), value)
+    if depth < _DEEPEST and isinstance(value, Mapping):
+        return {key: _with_attachments(inner, attached, depth + 1) for key, inner in value.items()}
+    if depth < _DEEPEST and isinstance(value, list):
+        return [_with_attachments(inner, attached, depth + 1) for inner in value]
+    return value
+
+
+_DEEPEST = 50
+"""Levels of arguments in which attachments are looked for."""
 
 
 def _add_inspect(conversation: Conversation, message: Line, place: str) -> None:

@@ -367,13 +367,17 @@ def _in_log(path: str, places: Places) -> str:
 def decode_placed(
     name: str, decode: Callable[[bytes], Request], body: Json, places: Places, model: str | None = None
 ) -> Request:
-    """Decode the messages of a body that was put together from a log; paths, also those of errors, are the log's."""
+    """Decode the messages of a body that was put together from a log; paths, also those of errors, are the log's.
+
+    The request is not one that was written for the API: it has no limit of tokens, and its last calls no results. So
+    its origin is the log, and what the API requires is added.
+    """
     try:
         decoded = decode(encode_json(body))
     except DecodeError as error:
         path = _in_log(error.path, places)
         raise type(error)(path=path, expected=error.expected, got=error.got, source=name) from error
-    request = Request(model, decoded.messages, metadata=None, origin=decoded.origin)
+    request = Request(model, decoded.messages, metadata=None, origin=name)
     force_setattr(request, "_places", places)
     return request
 

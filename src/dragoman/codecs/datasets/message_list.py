@@ -26,7 +26,7 @@ from dragoman.ir import Request
 from dragoman.ir.values import parse_json, to_raw
 from dragoman.losses import LossLog, PathLookup
 
-NAME = "message-list"
+NAME, FAMILY = "message-list", "openai"
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
@@ -92,7 +92,9 @@ def write(request: Request, log: LossLog) -> Json:
     report_settings(request, log)
     for tool in request.tools:
         log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
-    body = parse_json(encode_request(Request(None, request.messages, origin=request.origin), log).content)
+    # Messages that Chat's codec read from a list are written as they were.
+    origin = FAMILY if request.origin == NAME and _is_placed(request) else request.origin
+    body = parse_json(encode_request(Request(None, request.messages, origin=origin), log).content)
     written: list[Json] = body["messages"]
     note = (request.metadata or {}).get(NAME, {}).get(_MORE)
     others = mappings(parse_json(note)) if note is not None else []
@@ -103,8 +105,12 @@ def write(request: Request, log: LossLog) -> Json:
 
 def request_paths(root: Request) -> PathLookup:
     """Return the paths in the list: of messages that Chat's codec read, or that were read one by one."""
-    places = getattr(root, "_places", [])
-    return (dataset_paths if places and isinstance(places[0], tuple) else _chat_paths)(root)
+    return (_chat_paths if _is_placed(root) else dataset_paths)(root)
+
+
+def _is_placed(request: Request) -> bool:
+    places = getattr(request, "_places", [])
+    return bool(places) and isinstance(places[0], str)
 
 
 _chat_paths = paths_by_line(json_paths.request_paths)
