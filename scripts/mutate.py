@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from scripts.mutate_runs import RESULTS, SOURCE, Session, digest_of, place_of  # noqa: E402 - found by the line above
+from scripts.mutate_runs import RESULTS, SOURCE, TESTS, Session, digest_of, place_of  # noqa: E402 - found by the line above
 
 GOAL = 0.95
 
@@ -284,6 +284,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
+    parser.add_argument("--only", nargs="*", default=TESTS, metavar="TESTS", help="test files besides the golden pages")
     parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="only each Nth, from the Ith: for N processes")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
@@ -307,7 +308,7 @@ def main() -> int:
     waiting = waiting[int(first) - 1 :: int(every_nth)]
     if waiting and not options.report:
         every = _files(SOURCE / "codecs") + _files(SOURCE / "passes")
-        Session(work(waiting, records, options), every, options.cases, options.without).run()
+        Session(work(waiting, records, options), every, options.cases, options.only, options.without).run()
     return report(tasks, records)
 
 

@@ -4,7 +4,8 @@ Tests are collected once, in a session of pytest that runs none of them itself. 
 replaces the code of the changed functions in place, and runs the tests that reach the changed line, those that detected
 earlier changes of the module first. Which lines a test reaches is recorded once per test file. A change of something
 that is computed while modules are imported cannot be made in place: a process that has not imported dragoman yet
-imports the changed module, and then runs the tests of `COLD`.
+imports the changed module, and then runs the tests of `COLD`. In both cases the golden pages come first
+(scripts/mutate_golden.py).
 """
 
 import ast
@@ -27,9 +28,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn
+
+from scripts.mutate_golden import ALIKE, Golden, Page, compare, recorded_page
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
@@ -47,7 +51,6 @@ PATIENCE = 300.0
 # Tests that are about codecs/ and passes/, in the order in which they are recorded. Not here: what measures cost or
 # memory, and what needs servers or the vendors' SDKs. Some of these read recordings where there are any.
 TESTS = (
-    "tests/laws/test_golden.py",
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
@@ -88,7 +91,6 @@ TESTS = (
     "tests/fidelity",
 )
 BY_BODY = (
-    "tests/laws/test_golden.py",
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
     "tests/laws/test_limits.py",
@@ -104,11 +106,10 @@ LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "te
 
 # Folder under src/dragoman -> test files for a change that needs a fresh import. `{folder}` is the codec's.
 COLD = {
-    "passes": ("tests/laws/test_golden.py", "tests/passes", "tests/laws/test_survivors.py"),
-    "codecs/datasets": ("tests/laws/test_golden.py", "tests/datasets"),
-    "codecs/records": ("tests/laws/test_golden.py", "tests/records", "tests/laws/test_survivors.py"),
+    "passes": ("tests/passes", "tests/laws/test_survivors.py"),
+    "codecs/datasets": ("tests/datasets",),
+    "codecs/records": ("tests/records", "tests/laws/test_survivors.py"),
     "codecs": (
-        "tests/laws/test_golden.py",
         "tests/codecs/test_{folder}.py",
         "tests/streams/test_{folder}.py",
         "tests/laws/test_survivors.py",
@@ -294,12 +295,19 @@ class Session:
     """A plugin of pytest: collects, then calls `work` instead of running the tests."""
 
     def __init__(
-        self, work: "Callable[[Session], None]", files: list[Path], cases: int, left_out: Iterable[str] = ()
+        self,
+        work: "Callable[[Session], None]",
+        files: list[Path],
+        cases: int,
+        tests: Iterable[str] = TESTS,
+        left_out: Iterable[str] = (),
     ) -> None:
         self._work, self._cases = work, cases
         self._left_out = (*LEFT_OUT, *left_out)
+        self._tests = [place for place in tests if place not in self._left_out]
         self.files = {place_of(path): path for path in files}
         self.coverage = Coverage({place: digest_of(path) for place, path in self.files.items()})
+        self.golden = Golden()
         self.killers: dict[str, Counter[str]] = defaultdict(Counter)
         self._names = {str(path): place for place, path in self.files.items()}
         self._items: dict[str, Any] = {}
@@ -320,7 +328,7 @@ class Session:
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=no", "--assert=plain"]
         options += [f"--ignore={place}" for place in self._left_out]
         with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
-            code = pytest.main([*options, *(place for place in TESTS if place not in self._left_out)], plugins=[self])
+            code = pytest.main([*options, *self._tests], plugins=[self])
         if code:
             raise SystemExit(f"the tests could not be collected: {code!r}")
 
@@ -333,9 +341,12 @@ class Session:
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename in self._names:
                 self._functions[one.__code__.co_filename].append(one)
+            if isinstance(one, _lru_cache_wrapper) and (getattr(one, "__module__", "") or "").startswith("dragoman."):
+                one.cache_clear()  # what collecting has computed hides a change
         gc.collect()
         gc.freeze()  # so that forked processes share these pages
         with contextlib.redirect_stdout(sys.__stdout__):
+            self._record_pages()
             self._record()
             self._work(self)
         return True
@@ -360,6 +371,43 @@ class Session:
                 print(f"{file}: {len(missing)} tests recorded in {time.monotonic() - start:.0f} s", flush=True)
             self.coverage.recorded |= found["tests"].keys()
             self.coverage.add({name: row for name, row in found["tests"].items() if row}, found["sources"])
+
+    def _record_pages(self) -> None:
+        """Reads the recordings of the golden pages, and makes those that are missing: for each kind of page."""
+        from tests.support.golden import FOLDER, PAGES  # noqa: PLC0415 - imports dragoman
+
+        kinds: dict[str, list[str]] = defaultdict(list)
+        for name in PAGES:
+            kinds[name.partition("/")[0]].append(name)
+        rows: dict[str, Any] = {}
+        for kind, names in kinds.items():
+            about = " ".join([*self.coverage.digests.values(), digest_of(FOLDER / f"{kind}.txt")])
+            kept = RESULTS / "coverage" / f"pages-{kind}-{hashlib.sha256(about.encode()).hexdigest()[:12]}.json"
+            if not kept.exists():
+                start = time.monotonic()
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(json.dumps({name: self._recorded_page(name) for name in names}))
+                print(f"{kind}: {len(names)} pages recorded in {time.monotonic() - start:.0f} s", flush=True)
+            rows |= json.loads(kept.read_text())
+        self.golden.load(rows)
+
+    def _recorded_page(self, name: str) -> Any:
+        def child(answer: int) -> int:
+            start = time.process_time()
+            codes, digests = recorded_page(name)
+            called: dict[str, set[int]] = defaultdict(set)
+            for code in codes:
+                if code.co_filename in self._names:
+                    called[self._names[code.co_filename]].add(code.co_firstlineno)
+            places = {place: sorted(starts) for place, starts in called.items()}
+            with open(answer, "wb") as file:
+                file.write(json.dumps([time.process_time() - start, places, digests]).encode())
+            return 0
+
+        code, output = forked(child, PATIENCE)
+        if code:
+            raise SystemExit(f"{name} is not as tests/golden says")
+        return json.loads(output)
 
     def _some_cases(self, names: list[str]) -> list[str]:
         """At most so many cases of each test function, spread over its parameters."""
@@ -415,9 +463,12 @@ class Session:
     def judge(self, path: Path, text: str, tree: ast.Module, line: int, budget: float) -> tuple[str, str]:
         """(killed, survived or undecided; by which test, or why not)."""
         place = place_of(path)
+        changed = changed_functions(text, tree, path)
+        if changed is not None and (page := self._differing_page(path, changed)) is not None:
+            self.golden.note(place, page)
+            return "killed", page
         reaching = self.coverage.reaching(place, line)
         tests = self._in_order(place, reaching, budget)
-        changed = changed_functions(text, tree, path)
         at_import = bool(self.coverage.imported.get(place, 0) >> line & 1)
         if changed is not None and tests:
             result = self._warm(path, changed, tests)
@@ -434,6 +485,15 @@ class Session:
         elif changed is not None and not at_import:
             return self._warm_elsewhere(path, changed, [], budget) or ("survived", "no test reaches it")
         return self._run_cold(path, tree, budget)
+
+    def _differing_page(self, path: Path, changed: dict[CodeType, CodeType]) -> str | None:
+        pages = self.golden.in_order(place_of(path), changed)
+
+        def child(answer: int) -> int:
+            return compare(pages, answer) if replace_code(self._functions[str(path)], changed) else ALIKE
+
+        code, output = forked(child, PATIENCE)
+        return None if code == ALIKE else _last(output, code)
 
     def _in_order(self, place: str, tests: list[Reach], budget: float) -> list[Reach]:
         """One case of each test function after the other: those that killed before first, then the quickest."""
@@ -486,12 +546,12 @@ class Session:
             return 1
 
         code, output = forked(child, idle_limit(tests))
-        last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
+        last = _last(output, code)
         if code == 0:
             return "survived", f"{len(names)} tests"
-        if last == "closure":
-            return "undecided", last
-        return "killed", last if code == 1 else f"{last} ended with {code}"
+        if last.startswith("closure"):
+            return "undecided", "closure"
+        return "killed", last
 
     def _warm_elsewhere(
         self, path: Path, changed: dict[CodeType, CodeType], reaching: list[Reach], budget: float
@@ -528,9 +588,13 @@ class Session:
             test for test in tests if any(one.startswith(place.rpartition("/")[0] + "/") for one in test.lines)
         ]
         chosen = self._in_order(place, tests, min(budget, 20.0))
-        if not chosen:
+        pages = self.golden.near(place)
+        if not chosen and not pages:
             return "undecided", "no test for a fresh import"
-        return self._cold.run(path, tree, [test.id for test in chosen], idle_limit(chosen) + 60)
+        result = self._cold.run(path, tree, pages, [test.id for test in chosen], idle_limit(chosen) + 60)
+        if result[1].startswith("golden "):
+            self.golden.note(place, result[1])
+        return result
 
 
 class ColdServer:
@@ -552,8 +616,8 @@ class ColdServer:
         self._reading = open(self._answers)  # noqa: PTH123, SIM115
         self._writing = open(self._questions, "wb")  # noqa: PTH123, SIM115
 
-    def run(self, path: Path, tree: ast.Module, names: list[str], limit: float) -> tuple[str, str]:
-        pickle.dump((path, tree, names, limit), self._writing)
+    def run(self, path: Path, tree: ast.Module, pages: list[Page], names: list[str], limit: float) -> tuple[str, str]:
+        pickle.dump((path, tree, pages, names, limit), self._writing)
         self._writing.flush()
         result, by = json.loads(self._reading.readline())
         return result, by
@@ -564,21 +628,25 @@ class ColdServer:
             importlib.import_module(name)
         while True:
             try:
-                path, tree, names, limit = pickle.load(questions)  # noqa: S301 - from the parent
+                path, tree, pages, names, limit = pickle.load(questions)  # noqa: S301 - from the parent
             except EOFError:
                 return
-            code, output = forked(lambda answer: _test_cold(path, tree, names, answer), limit)  # noqa: B023
-            last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2] or "importing it"
+            code, output = forked(lambda answer: _test_cold(path, tree, pages, names, answer), limit)  # noqa: B023
+            last = _last(output, code) or "importing it"
             row = ("survived", f"{len(names)} tests, fresh import") if code == 0 else ("killed", last)
             answers.write(json.dumps(row) + "\n")
             answers.flush()
 
 
-def _test_cold(path: Path, tree: ast.Module, names: list[str], answer: int) -> int:
+def _test_cold(path: Path, tree: ast.Module, pages: list[Page], names: list[str], answer: int) -> int:
     import pytest  # noqa: PLC0415 - imported already
 
     sys.meta_path.insert(0, Changed(module_name(path), path, tree))
     importlib.import_module(module_name(path))  # now: pytest puts an importer of its own in front of ours
+    if code := compare(pages, answer):
+        return code
+    if not names:
+        return 0
     wanted = {name: number for number, name in enumerate(names)}
 
     class Chosen:
@@ -622,6 +690,12 @@ def cold_files(path: Path) -> tuple[str, ...]:
     return tuple(test.format(folder=place.split("/")[1]) for test in COLD[folder])
 
 
+def _last(output: bytes, code: int) -> str:
+    """The test or page that was begun last, and how the process ended if it was not by a failure."""
+    last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
+    return last if code in {0, 1} or not last else f"{last} ended with {code}"
+
+
 def _watch(name: str, answer: int) -> None:
     """Says which test begins, so that the parent knows which one failed or did not end."""
     os.write(answer, f"{name}\n".encode())
@@ -629,7 +703,7 @@ def _watch(name: str, answer: int) -> None:
 
 def idle_limit(tests: list[Reach]) -> float:
     """Seconds for one test: far more than the slowest of them took."""
-    return 20 + 10 * max(test.seconds for test in tests)
+    return 20 + 10 * max((test.seconds for test in tests), default=0.0)
 
 
 def seconds_used(process: int) -> float:

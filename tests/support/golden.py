@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, product
 from pathlib import Path
@@ -36,6 +37,8 @@ from tests.support.bodies import ERRORS, PIXEL
 from tests.support.edits import edits
 from tests.support.formats import FAMILY, FORMATS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
+from tests.support.mixed_values import Vocabulary, grafted, merged_answers, merged_requests, moved
+from tests.support.modelled_values import with_members, with_words
 from tests.support.records import RECORDS, SAMPLES
 from tests.support.sample_streams import STREAMS, framed
 from tests.support.small_bodies import small_bodies
@@ -44,6 +47,10 @@ COMPATIBLE = tuple(name for name in dragoman.formats("compatible") if name != "v
 STORED = (*RECORDS, *(name for name in dragoman.formats("dataset") if dataset(name).write is not None))
 EVERY = 6
 """Of the edits of larger streams one in so many is tried."""
+GRAFTS = 60
+"""Bodies with values of other bodies, for each sample."""
+MERGED = 250
+"""Values joined from others, for each format and pool."""
 _MARKS = re.compile(r"\bmk\d+x\b")
 ODD = "zq odd"
 """A text that no vocabulary has."""
@@ -158,6 +165,22 @@ def odd_edits(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
         yield f"{path} with another key", {**value, "zq_key": 1}
 
 
+def mixed_bodies(kind: str, source: str) -> Iterator[Case]:
+    bodies = list(_bodies(kind, source))
+    words = Vocabulary(body for _, body in bodies)
+    for title, body in bodies:
+        for graft, changed in grafted(body, words, GRAFTS, title):
+            yield title, graft, _changed(kind, json.dumps(changed).encode(), source, f"{title} {graft}")
+
+
+def modelled_bodies(kind: str, source: str) -> Iterator[Case]:
+    """With every member and every word that the code names."""
+    bodies = dict(_bodies(kind, source))
+    for group, found in (("members", with_members), ("words", with_words)):
+        for case, changed in found(bodies, source):
+            yield group, case, _changed(kind, json.dumps(changed).encode(), source, case)
+
+
 def changed_bodies(kind: str, source: str) -> Iterator[Case]:
     for title, body in _bodies(kind, source):
         found = [(str(edit), edit.body) for edit in edits(body)] + list(odd_edits(body))
@@ -211,6 +234,44 @@ def varied_requests(target: str) -> Iterator[Case]:
         yield group, title, attempt(of_encoded, dragoman.encode_request, request, target)
 
 
+def _decoded_samples(kind: str) -> list[Any]:
+    """What the samples of every format are read as."""
+    found = []
+    for source in FORMATS:
+        for _, body in _bodies(kind, source):
+            with suppress(DragomanError):
+                found.append(getattr(dragoman, f"decode_{kind}")(body, source))
+    return found
+
+
+def mixed_requests(target: str) -> Iterator[Case]:
+    models = VARIED_MODELS.get(target, ("some-model",))
+    groups = varied_values.ABOUT_MESSAGES if target in STORED else varied_values.ALL
+    constructed = [request for *_, request in varied_values.requests(models, groups)]
+    pools = {"constructed": constructed, "decoded": _decoded_samples("request")}
+    pools["both"] = [*constructed[:: len(constructed) // len(pools["decoded"])], *pools["decoded"]]
+    for name, pool in pools.items():
+        count = MERGED if target in FORMATS else MERGED // 3
+        for number, request in enumerate(merged_requests(pool, count, f"{name} {target}")):
+            yield name, str(number), attempt(of_encoded, dragoman.encode_request, request, target)
+
+
+def mixed_answers(target: str) -> Iterator[Case]:
+    constructed = [answer for *_, answer in varied_values.answers()]
+    pools = {"constructed": constructed, "decoded": _decoded_samples("response")}
+    pools["both"] = [*constructed[:: len(constructed) // len(pools["decoded"])], *pools["decoded"]]
+    for name, pool in pools.items():
+        for number, answer in enumerate(merged_answers(pool, MERGED, f"{name} {target}")):
+            yield name, str(number), attempt(of_encoded, dragoman.encode_response, answer, target)
+            if target in FORMATS:
+                for parts in (whole_parts, small_pieces):
+                    yield (
+                        f"{name}, streamed",
+                        f"{number} {parts.__name__}",
+                        _encoded_stream(stream_of(answer, parts(answer)), target),
+                    )
+
+
 def varied_answers(target: str) -> Iterator[Case]:
     request = ir.Request("m", (ir.Message("user", "hi"),), tools=(ir.CustomTool("sh"), ir.ToolDefinition("look")))
     asked = partial(dragoman.encode_response, request=request, speaker="ann")
@@ -258,9 +319,29 @@ def changed_streams(source: str) -> Iterator[Case]:
 def _changed_stream(source: str, stream: str, events: list[Any], every: int) -> Iterator[Case]:
     """Of the edits one in `every`."""
     for number, edit, data in islice(chain(edited(source, events), _odd_events(source, events)), None, None, every):
-        read = attempt(of_value, decoded, source, data, len(data) or 1)
         case = f"{number} {edit}"
-        yield stream, case, f"{read}\n{_translated_stream(data, source, _rotated(f'{stream} {case}'))}"
+        yield stream, case, _read_stream(data, source, f"{stream} {case}")
+
+
+def mixed_streams(source: str) -> Iterator[Case]:
+    """Events in another order, behind the end, with values of other streams, and with all that the code names."""
+    streams = {"sample": STREAMS[source], **(dict(own_streams(source)) if source != "bedrock-converse" else {})}
+    words = Vocabulary(streams.values())
+    for stream, events in streams.items():
+        found = [(f"{number} {what}", changed) for number, what, changed in moved(events)]
+        for case, changed in [*found, *grafted(events, words, GRAFTS, f"{source} {stream}")]:
+            yield stream, case, _read_stream(framed(source, changed), source, f"{stream} {case}")
+        for number, event in enumerate(events):
+            data = framed(source, events) + framed(source, [event])
+            yield stream, f"{number} behind the end", _read_stream(data, source, f"{stream} {number}")
+    for group, named in (("members", with_members), ("words", with_words)):
+        for case, changed in named(streams, source):
+            yield group, case, _read_stream(framed(source, changed), source, case)
+
+
+def _read_stream(data: bytes, source: str, title: str) -> str:
+    read = attempt(of_value, decoded, source, data, len(data) or 1)
+    return f"{read}\n{_translated_stream(data, source, _rotated(title))}"
 
 
 def _odd_events(source: str, events: list[Any]) -> Iterator[tuple[int, str, bytes]]:
@@ -280,10 +361,7 @@ def streamed_answers(target: str) -> Iterator[Case]:
 
 def stored(name: str) -> Iterator[Case]:
     """What is read from a stored conversation and its edits, and what is written of every sample request."""
-    samples = {f"sample {number}": body for number, body in enumerate(SAMPLES.get(name, ()))}
-    samples |= {"story": STORIES[name]} if name in STORIES else {}
-    samples |= {title: shape.record for title, shape in SHAPES.items() if shape.format == name}
-    for title, body in samples.items():
+    for title, body in _stored_samples(name).items():
         yield title, "", _changed("request", json.dumps(body).encode(), name, title)
         for edit, changed in [*((str(one), one.body) for one in edits(body)), *odd_edits(body)]:
             yield title, edit, _changed("request", json.dumps(changed).encode(), name, f"{title} {edit}")
@@ -292,6 +370,22 @@ def stored(name: str) -> Iterator[Case]:
     for source in FORMATS:
         for title, body in _bodies("request", source):
             yield f"from {source}", title, _translated("request", json.dumps(body).encode(), source, name)
+
+
+def mixed_stored(name: str) -> Iterator[Case]:
+    samples = _stored_samples(name)
+    words = Vocabulary(samples.values())
+    for title, body in samples.items():
+        for target in FORMATS:
+            yield title, target, _translated("request", json.dumps(body).encode(), name, target)
+        for graft, changed in grafted(body, words, GRAFTS, f"{name} {title}"):
+            yield title, graft, _changed("request", json.dumps(changed).encode(), name, f"{title} {graft}")
+
+
+def _stored_samples(name: str) -> dict[str, Any]:
+    samples: dict[str, Any] = {f"sample {number}": body for number, body in enumerate(SAMPLES.get(name, ()))}
+    samples |= {"story": STORIES[name]} if name in STORIES else {}
+    return samples | {title: shape.record for title, shape in SHAPES.items() if shape.format == name}
 
 
 def stored_answers(name: str) -> Iterator[Case]:
@@ -328,17 +422,25 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"changed-requests/{source}", (partial(changed_bodies, "request", source), False)
         yield f"changed-answers/{source}", (partial(changed_bodies, "response", source), False)
         yield f"varied-answers/{source}", (partial(varied_answers, source), False)
+        yield f"mixed-bodies/{source}", (partial(mixed_bodies, "request", source), False)
+        yield f"mixed-answer-bodies/{source}", (partial(mixed_bodies, "response", source), False)
+        yield f"modelled-requests/{source}", (partial(modelled_bodies, "request", source), False)
+        yield f"modelled-answers/{source}", (partial(modelled_bodies, "response", source), False)
+        yield f"mixed-answers/{source}", (partial(mixed_answers, source), False)
         yield f"streamed-answers/{source}", (partial(streamed_answers, source), False)
     for target in (*FORMATS, *COMPATIBLE, *STORED):
         yield f"fields/{target}", (partial(fields, target), False)
         yield f"varied-requests/{target}", (partial(varied_requests, target), False)
+        yield f"mixed-requests/{target}", (partial(mixed_requests, target), False)
     for source in STREAMS:
         yield f"streams/{source}", (partial(sample_streams, source), True)
         yield f"changed-streams/{source}", (partial(changed_streams, source), False)
+        yield f"mixed-streams/{source}", (partial(mixed_streams, source), False)
     for name in RECORDS:
         yield f"stored-answers/{name}", (partial(stored_answers, name), False)
     for name in (*RECORDS, *dragoman.formats("dataset")):
         yield f"stored/{name}", (partial(stored, name), False)
+        yield f"mixed-stored/{name}", (partial(mixed_stored, name), False)
 
 
 PAGES = dict(_pages())
@@ -365,11 +467,19 @@ def review(kind: str, pages: dict[str, str]) -> None:
 
 def page(name: str, *, whole: bool = False) -> str:
     """The text of a page; `whole`: in full also where the page has digests."""
-    cases, is_whole = PAGES[name]
+    return text_of(name, cases_of(name), whole=whole)
+
+
+def cases_of(name: str) -> Iterator[Case]:
+    for group, title, text in PAGES[name][0]():
+        yield group, title, renumbered(text)
+
+
+def text_of(name: str, cases: Iterable[Case], *, whole: bool = False) -> str:
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for group, title, text in cases():
-        groups[group].append((title, renumbered(text)))
-    if whole or is_whole:
+    for group, title, text in cases:
+        groups[group].append((title, text))
+    if whole or PAGES[name][1]:
         return "".join(f"{line}\n" for group, rows in groups.items() for line in _in_full(group, rows))
     lines: list[str] = []
     words: Counter[str] = Counter()

@@ -242,6 +242,8 @@ def _length(written: Raw | None) -> int:
 
 def fingerprint(tools: tuple[AnyTool, ...]) -> int:
     """Return a number that tools of the same names and descriptions share (identities may be reused)."""
+    if not tools:  # none is left, because a choice names no tool of the request
+        return 0
     last = tools[-1]
     description = last.description if type(last) is ToolDefinition else None
     return hash((len(tools), tools[0].name, last.name, description))

@@ -29,7 +29,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.result_errors import states_success
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_blocks import beside_calls
@@ -276,7 +276,7 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
 
 def _decode_misplaced(block: ToolUseBlock) -> Opaque:
     """Keep a misplaced call unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "tool_use", spliced(block, block.extra or {}))
+    return Opaque(FAMILY, "tool_use", restored(block))
 
 
 def _signed(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:

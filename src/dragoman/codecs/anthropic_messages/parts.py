@@ -35,7 +35,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in, transcript
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.codecs.wire_values import Unmodelled, Wire
@@ -241,7 +241,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
     """Keep a misplaced call or result unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "misplaced", spliced(wire, wire.extra or {}))
+    return Opaque(FAMILY, "misplaced", restored(wire))
 
 
 _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
@@ -514,6 +514,6 @@ def remarked(block: Any, mark: WireValue) -> WireValue:
 
 def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
     inner = inner_extra(notes, "source")
-    if inner is not None:
+    if inner is not None and block.source is not UNSET:  # a source in blocks is noted whole
         block = structs.replace(block, source=spliced(block.source, inner))
     return spliced(block, notes) if notes else block

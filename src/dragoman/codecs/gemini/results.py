@@ -31,7 +31,7 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
 from dragoman.codecs.search_results import search_words
-from dragoman.ir import AnyPart, Document, Opaque, ResultKind, SearchResult, Text, ToolResult
+from dragoman.ir import AnyPart, Audio, Document, Image, Opaque, Refusal, ResultKind, SearchResult, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, inner_extra, is_data_text
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, note, parse_json, to_raw
@@ -181,10 +181,13 @@ class ResultEncoder:
         for part in result.parts:
             if _text_of(part) is not None:
                 continue
+            wire: WireValue = None
             if isinstance(part, Opaque):
                 wire = self._parts.encode(part)
-            else:
+            elif isinstance(part, Image | Document | Audio):
                 wire = self._parts.media(part, Part if tagged else ResponsePart)
+            else:
+                self._log.drop(part, "", type(part).__name__.lower(), "a tool message of this API cannot hold it")
             if wire is not None:
                 wires.append(wire)
         if tagged and wires:
@@ -226,7 +229,7 @@ def _is_data(result: ToolResult) -> bool:
 def _text_of(part: AnyPart) -> str | None:
     if isinstance(part, SearchResult):
         return search_words(part)
-    return part.text if isinstance(part, Text | Document) else None
+    return part.text if isinstance(part, Text | Document | Refusal) else None
 
 
 def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | None) -> WireValue:

@@ -43,7 +43,7 @@ from dragoman.codecs.openai_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.search_results import NOT_SENT, search_text
@@ -415,7 +415,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
             metadata=metadata,
         )
     if custom is not UNSET:
-        extra[MODELLED + "custom"] = Raw(encode_json(custom))
+        extra[MODELLED + "custom"] = restored(custom)
     if function is UNSET:
         function = _flat_function(extra)
         extra["~function"] = Raw(b'"absent"')

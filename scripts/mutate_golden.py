@@ -1,0 +1,110 @@
+"""The golden pages against changed modules, for scripts/mutate_runs.py.
+
+A page is made case by case and compared with the digests of its cases, up to the first difference: a page that differs
+in a case differs from tests/golden, because the digests are taken from a page that equals it. So most changes are
+detected in a fraction of a second. All pages that call the changed function are tried.
+"""
+
+import os
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+from zlib import crc32
+
+LEAST_SECONDS = 2.0
+"""CPU seconds that each page may take, besides a multiple of what it took when it was recorded."""
+DIFFERS, ENDLESS, ALIKE = 1, 9, 0
+"""Exit codes of a process that compares pages."""
+
+
+@dataclass(slots=True)
+class Page:
+    name: str
+    seconds: float
+    called: dict[str, set[int]]
+    """File -> the first lines of its functions that the page calls."""
+    digests: list[int]
+    """Of its cases."""
+
+
+def digest(case: tuple[str, str, str]) -> int:
+    return crc32("\n".join(case).encode("utf-8", "surrogatepass"))
+
+
+def difference(page: Page) -> str | None:
+    """The first case that is not as recorded."""
+    from tests.support.golden import cases_of  # noqa: PLC0415 - after the changed module
+
+    number = -1
+    for number, case in enumerate(cases_of(page.name)):
+        if number == len(page.digests) or digest(case) != page.digests[number]:
+            return f"{case[0]}, {case[1]}"
+    return None if number + 1 == len(page.digests) else "its number of cases"
+
+
+def compare(pages: list[Page], answer: int) -> int:
+    """Writes what is being compared to `answer`; returns an exit code. Ends the process if a page takes too long."""
+    signal.signal(signal.SIGVTALRM, lambda *_: os._exit(ENDLESS))
+    for page in pages:
+        os.write(answer, f"golden {page.name}\n".encode())
+        signal.setitimer(signal.ITIMER_VIRTUAL, LEAST_SECONDS + 3 * page.seconds)
+        try:
+            found = difference(page)
+        except Exception as failed:  # noqa: BLE001 - a page that cannot be made differs
+            found = type(failed).__name__
+        if found is not None:
+            os.write(answer, f"golden {page.name}: {found}\n".encode("utf-8", "replace"))
+            return DIFFERS
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return ALIKE
+
+
+def recorded_page(name: str) -> tuple[set[CodeType], list[int]]:
+    """The functions that a page calls, and the digests of its cases; it must be as tests/golden says.
+
+    Only calls are traced: lines would cost several times as much.
+    """
+    from tests.support.golden import cases_of, reviewed, text_of  # noqa: PLC0415
+
+    called: set[CodeType] = set()
+    sys.settrace(lambda frame, _event, _argument: called.add(frame.f_code))
+    cases = list(cases_of(name))
+    sys.settrace(None)
+    kind, _, of = name.partition("/")
+    if text_of(name, cases) != reviewed(kind).get(of):
+        sys.exit(f"{name} is not as tests/golden says")
+    return called, [digest(case) for case in cases]
+
+
+@dataclass(slots=True)
+class Golden:
+    """The recorded pages, and which of them detected changes of which module."""
+
+    pages: list[Page] = field(default_factory=list)
+    killers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def in_order(self, place: str, functions: Iterable[CodeType]) -> list[Page]:
+        """Pages that call a changed function: those that detected an earlier change first, then the quickest."""
+        known = self.killers[place]
+        starts = {code.co_firstlineno for code in functions}
+        found = [page for page in self.pages if not starts.isdisjoint(page.called.get(place, ()))]
+        return sorted(found, key=lambda page: (-known[page.name], page.seconds))
+
+    def near(self, place: str) -> list[Page]:
+        """Pages for a change of what an import computes: other modules may use it, so the folder counts."""
+        known, folder = self.killers[place], place.rpartition("/")[0] + "/"
+        near = [page for page in self.pages if any(one.startswith(folder) for one in page.called)]
+        return sorted(near, key=lambda page: (place not in page.called, -known[page.name], page.seconds))
+
+    def note(self, place: str, by: str) -> None:
+        self.killers[place][by.removeprefix("golden ").partition(":")[0]] += 1
+
+    def load(self, rows: dict[str, Any]) -> None:
+        self.pages = [
+            Page(name, seconds, {file: set(starts) for file, starts in called.items()}, digests)
+            for name, (seconds, called, digests) in rows.items()
+        ]

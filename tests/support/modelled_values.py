@@ -1,0 +1,170 @@
+"""Bodies that have what the code of a codec names: every member of its wire structs, and every word in its modules.
+
+Samples have what their authors thought of. These cases are derived from the code, so a new member or word has its
+cases as soon as it is written.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+from msgspec import inspect as types
+
+import dragoman
+from dragoman.codecs.registry import folder_of
+from dragoman.codecs.wire_values import EXTRA, UNKNOWN
+
+PLACES = 3
+"""Where a member or a word is put at most."""
+_WORD = re.compile(r"[A-Za-z][\w.:/-]{1,40}")
+_CODECS = Path(inspect.getfile(dragoman)).parent / "codecs"
+
+Bodies = Mapping[str, Any]
+"""Title -> body."""
+Change = tuple[str, Any]
+"""What was done, and the whole body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    struct: str
+    key: str
+    values: tuple[Any, ...]
+    keys: frozenset[str]
+    """Of the whole struct."""
+    tag: tuple[str, Any] | None
+
+    def fits(self, found: dict[str, Any]) -> bool:
+        if self.tag is not None and found.get(self.tag[0]) != self.tag[1]:
+            return False
+        return bool(found) and found.keys() <= self.keys
+
+
+# ── what the code names ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def members(name: str) -> tuple[Member, ...]:
+    found: dict[tuple[str, str], Member] = {}
+    for part in ("wire", "stream_wire"):
+        if not (_CODECS / folder_of(name) / f"{part}.py").exists():
+            continue
+        module = importlib.import_module(f"dragoman.codecs.{folder_of(name)}.{part}")
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__:
+                found |= {(one.struct, one.key): one for one in _members_of(kind)}
+    return tuple(found.values())
+
+
+def _members_of(kind: type[msgspec.Struct]) -> Iterator[Member]:
+    try:
+        info = types.type_info(kind)
+    except (TypeError, NameError):  # a generic struct, whose members are in the ones it stands for
+        return
+    if not isinstance(info, types.StructType) or info.array_like:
+        return
+    tag = None if info.tag_field is None or info.tag == UNKNOWN else (info.tag_field, info.tag)
+    fields = [one for one in info.fields if one.encode_name != EXTRA]
+    keys = frozenset([one.encode_name for one in fields] + ([] if tag is None else [tag[0]]))
+    for one in fields:
+        yield Member(kind.__name__, one.encode_name, tuple(_examples(one.type, 0)), keys, tag)
+
+
+_SINGLE: dict[type[types.Type], tuple[Any, ...]] = {
+    types.StrType: ("zq", ""), types.IntType: (3, 0), types.FloatType: (0.5,), types.BoolType: (True, False),
+    types.NoneType: (None,), types.RawType: ({"zq": 1}, "zq"), types.AnyType: ({"zq": 1}, "zq"),
+}  # fmt: skip
+
+
+def _examples(kind: types.Type, depth: int) -> Iterator[Any]:
+    match kind:
+        case types.UnionType(types=inner):
+            for one in inner:
+                yield from _examples(one, depth)
+        case types.ListType(item_type=inner) | types.VarTupleType(item_type=inner):
+            yield from ([one] for one in _examples(inner, depth + 1))
+            yield []
+        case types.DictType(value_type=inner):
+            yield {"zq": next(_examples(inner, depth + 1), None)}
+        case types.LiteralType(values=values):
+            yield from values
+        case types.StructType(fields=fields, tag=tag, tag_field=tag_field):
+            if depth < 3 and tag != UNKNOWN:
+                head = {} if tag_field is None else {tag_field: tag}
+                for chosen in ([one for one in fields if one.required], fields):
+                    yield head | {
+                        one.encode_name: next(_examples(one.type, depth + 1), None)
+                        for one in chosen
+                        if one.encode_name != EXTRA
+                    }
+        case _:
+            yield from _SINGLE.get(type(kind), ())
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """Texts in the modules of the codec that could be values on the wire."""
+    found: dict[str, None] = {}
+    for file in sorted((_CODECS / folder_of(name)).glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORD.fullmatch(node.value):
+                found[node.value] = None
+    return tuple(sorted(found))
+
+
+# ── bodies that have it ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_members(bodies: Bodies, name: str) -> Iterator[Change]:
+    """Every member with every value, in some objects that could have it."""
+    places = [(title, body, path, found) for title, body in bodies.items() for path, found in _objects(body, ())]
+    for member in members(name):
+        fitting = [place for place in places if member.fits(place[-1])]
+        for number, value in enumerate(member.values):
+            case = f"{member.struct}.{member.key} {number}"
+            for title, body, path, found in _some(fitting, case):
+                yield f"{case} in {title} {path}", _replaced(body, path, {**found, member.key: value})
+
+
+def with_words(bodies: Bodies, name: str) -> Iterator[Change]:
+    """Every word in the place of some texts."""
+    places = [
+        (title, body, path, key, found)
+        for title, body in bodies.items()
+        for path, found in _objects(body, ())
+        for key, value in found.items()
+        if isinstance(value, str)
+    ]
+    for word in words(name):
+        for title, body, path, key, found in _some(places, word):
+            yield f"{word} as {key} in {title} {path}", _replaced(body, path, {**found, key: word})
+
+
+def _some(places: list[Any], about: str) -> list[Any]:
+    """Always the same for a text, so that a further member or word leaves the cases of the others as they are."""
+    chosen = {crc32(f"{about} {turn}".encode()) % len(places) for turn in range(PLACES)} if places else ()
+    return [places[number] for number in sorted(chosen)]
+
+
+def _objects(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield path, value
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _objects(inner, (*path, key))
+
+
+def _replaced(body: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    changed = body.copy()
+    changed[path[0]] = _replaced(body[path[0]], path[1:], new)
+    return changed
