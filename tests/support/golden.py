@@ -37,7 +37,7 @@ from tests.support.bodies import ERRORS, PIXEL
 from tests.support.edits import edits
 from tests.support.formats import FAMILY, FORMATS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
-from tests.support.mixed_values import Vocabulary, grafted, merged_answers, merged_requests, moved
+from tests.support.mixed_values import Vocabulary, asking, grafted, merged_answers, merged_requests, moved
 from tests.support.modelled_values import with_members, with_words
 from tests.support.records import RECORDS, SAMPLES
 from tests.support.sample_streams import STREAMS, framed
@@ -52,6 +52,8 @@ GRAFTS = 60
 MERGED = 250
 """Values joined from others, for each format and pool."""
 _MARKS = re.compile(r"\bmk\d+x\b")
+CALLED = ("get_weather", "look", "f", "g", "sql", "sh", "shell", "apply_patch", "code_exec", "search")
+"""Tools that the samples call."""
 ODD = "zq odd"
 """A text that no vocabulary has."""
 
@@ -298,8 +300,24 @@ def _encoded_stream(events: list[ir.AnyEvent], target: str) -> str:
     return "\n".join([written, *of_losses(encoder.losses)])
 
 
-def _translated_stream(data: bytes, source: str, target: str) -> str:
-    translator = StreamTranslator(source=source, target=target)
+def asked(source: str) -> Iterator[Case]:
+    """Answers and streams to a client whose request is known."""
+    streams = {"sample": STREAMS[source], **(dict(own_streams(source)) if source != "bedrock-converse" else {})}
+    for case, request in asking(CALLED).items():
+        for title, body in _bodies("response", source):
+            raw = json.dumps(body).encode()
+            for target in FORMATS:
+                named = {"source": source, "target": target, "request": request}
+                text = attempt(of_encoded, dragoman.translate_response, raw, **named)
+                yield f"answers, {case}", f"{title} {target}", text
+        for title, events in streams.items():
+            for target in FORMATS:
+                text = _translated_stream(framed(source, events), source, target, request)
+                yield f"streams, {case}", f"{title} {target}", text
+
+
+def _translated_stream(data: bytes, source: str, target: str, request: ir.Request | None = None) -> str:
+    translator = StreamTranslator(source=source, target=target, request=request)
     written = attempt(partial(of_bytes, target), lambda: translator.feed(data) + translator.close())
     return "\n".join([written, *of_losses(translator.losses)])
 
@@ -434,6 +452,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"mixed-requests/{target}", (partial(mixed_requests, target), False)
     for source in STREAMS:
         yield f"streams/{source}", (partial(sample_streams, source), True)
+        yield f"asked/{source}", (partial(asked, source), False)
         yield f"changed-streams/{source}", (partial(changed_streams, source), False)
         yield f"mixed-streams/{source}", (partial(mixed_streams, source), False)
     for name in RECORDS:

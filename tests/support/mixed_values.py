@@ -12,6 +12,9 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
+from msgspec import structs
+
+import dragoman
 from dragoman import ir
 
 
@@ -65,6 +68,41 @@ def merged_answers(pool: list[ir.Completion], count: int, about: str) -> Iterato
         usages = [answer.usage for answer in chosen if answer.usage is not None]
         usage = ir.Usage(**_joined(usages, {})) if usages else None
         yield ir.Completion(**_joined(chosen, {"messages": (message,), "usage": usage, "finishes": ()}))
+
+
+_ITEMS = dragoman.decode_request(
+    {
+        "model": "m",
+        "input": "hi",
+        "tools": [
+            {"type": "local_shell"},
+            {"type": "apply_patch"},
+            {"type": "shell"},
+            {"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "b"}]},
+        ],
+    },
+    "openai-responses",
+)
+"""Tools that the client runs and a vendor defines: for other providers they are functions."""
+
+
+def asking(names: Iterable[str]) -> dict[str, ir.Request]:
+    """Requests whose tools have these names, as every kind of tool or spelled otherwise, with and without reasoning."""
+    message, names = (ir.Message("user", "hi"),), tuple(names)
+    functions, custom = map(ir.ToolDefinition, names), map(ir.CustomTool, names)
+    spelled = (ir.ToolDefinition(name.replace("_", ".").replace("l", "l ")) for name in names)
+    items = [tool for tool in _ITEMS.tools if isinstance(tool, ir.ProviderTool) and tool.functions]
+    provided = [
+        structs.replace(tool, functions=(structs.replace(tool.functions[-1], name=name),))
+        for number, name in enumerate(names)
+        for tool in [items[number % len(items)]]
+    ]
+    return {
+        "functions": ir.Request("m", message, tuple(functions), reasoning=ir.ReasoningSettings("on", visible=True)),
+        "custom": ir.Request("m", message, tuple(custom), reasoning=ir.ReasoningSettings("off")),
+        "spelled otherwise": ir.Request("m", message, tuple(spelled)),
+        "provided": ir.Request("m", message, tuple(provided), reasoning=ir.ReasoningSettings("on", visible=False)),
+    }
 
 
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
