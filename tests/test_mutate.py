@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.mutate import EQUIVALENT, interval, mutants_of, mutated, sampled
+from scripts.mutate_golden import Golden, Page, difference, recorded_page
 from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code, spread
 
 
@@ -140,6 +141,28 @@ def test_the_lines_that_a_test_reaches(tmp_path: Path) -> None:
         sys.settrace(previous)
     (bits,) = tracer.lines().values()
     assert [line for line in range(6) if bits >> line & 1] == [1, 2, 4]
+
+
+def test_a_golden_page_is_compared_up_to_its_first_difference() -> None:
+    name = "errors/ollama-chat"
+    called, digests = recorded_page(name)
+    assert any(code.co_filename.endswith("ollama_chat/errors.py") for code in called)
+    assert difference(Page(name, 0.0, {}, digests)) is None
+    assert difference(Page(name, 0.0, {}, digests[:-1])) is not None
+    assert difference(Page(name, 0.0, {}, [*digests, 0])) == "its number of cases"
+    changed = [*digests[:1], digests[1] + 1, *digests[2:]]
+    assert "openai-responses" in str(difference(Page(name, 0.0, {}, changed)))
+
+
+def test_only_pages_that_call_a_changed_function_are_compared_first_those_that_detected_others() -> None:
+    def function() -> None: ...
+
+    start = function.__code__.co_firstlineno
+    pages = [Page("a/slow", 9.0, {"m.py": {start}}, []), Page("a/quick", 1.0, {"m.py": {start}}, [])]
+    golden = Golden([*pages, Page("a/other", 1.0, {"m.py": {start + 1}}, [])])
+    assert [page.name for page in golden.in_order("m.py", [function.__code__])] == ["a/quick", "a/slow"]
+    golden.note("m.py", "golden a/slow: some case")
+    assert [page.name for page in golden.in_order("m.py", [function.__code__])] == ["a/slow", "a/quick"]
 
 
 def test_lines_of_a_file_that_has_changed_since_count_as_reached() -> None:

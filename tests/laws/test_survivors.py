@@ -478,3 +478,61 @@ def test_why_an_mcp_tool_failed_is_read(error: Any, words: str | None) -> None:
     body = {"id": "r", "model": "m", "status": "completed", "output": [item]}
     parts = dragoman.decode_response(body, "openai-responses").messages[0].parts
     assert [part.error for part in parts if isinstance(part, ir.ServerToolResult)] == ([words] if words else [None])
+
+
+# ── found by the golden pages of mixed bodies and of all that the code names ──────────────────────────────────
+
+
+@promise("law:2-nothing-vanishes", "law:10-bad-input-good-words")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize(
+    "block",
+    [{"type": "refusal", "refusal": "I will not."}, {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}],
+    ids=["refusal", "thinking"],
+)
+def test_what_only_an_assistant_says_arrives_from_a_result_or_is_reported(target: str, block: dict[str, Any]) -> None:
+    function = {"name": "f", "arguments": "{}"}
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    result = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "a"}, block]}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, call, result]}
+    encoded = dragoman.translate_request(body, source="openai-chat", target=target)
+    words = "I will not." if block["type"] == "refusal" else "Hm"
+    kind = "refusal" if block["type"] == "refusal" else "reasoning"
+    assert words in encoded.json().decode() or kind in [loss.what for loss in encoded.losses]
+
+
+@promise("law:1-identity")
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "content", "content": "a", "further": 1}},
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image", "source": {"type": "odd"}}]},
+        {"type": "tool_use", "id": "t", "name": "f", "input": {}, "cache_control": {"type": "ephemeral", "further": 1}},
+    ],
+    ids=lambda block: str(block["type"]),
+)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_blocks_with_further_keys_come_back_where_they_do_not_belong(role: str, block: dict[str, Any]) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": role, "content": [block]}]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages}
+    request = dragoman.decode_request(body, "anthropic-messages")
+    assert dragoman.encode_request(request, "anthropic-messages").body == body
+
+
+@promise("law:1-identity")
+def test_a_call_that_is_both_a_function_and_custom_comes_back() -> None:
+    both = {"custom": {"name": "sql", "input": "x", "further": 1}, "function": {"name": "f", "arguments": "{}"}}
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", **both}]}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, call]}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert dragoman.encode_request(request, "openai-chat").body == body
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_a_choice_may_name_no_tool_of_the_request(target: str, mode: Any) -> None:
+    tools, choice = (ir.ToolDefinition("look"),), ir.ToolChoice(mode, ("gone", "lost"))
+    request = ir.Request("m", (ir.Message("user", "hi"),), tools, choice, origin=FAMILY[target])
+    encoded = dragoman.encode_request(request, target)
+    assert "gone" in encoded.json().decode() or encoded.losses

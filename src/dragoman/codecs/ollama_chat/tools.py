@@ -187,7 +187,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     choice = request.tool_choice
-    if choice is None or request.origin == FAMILY:
+    if choice is None:
         return request.tools
     if choice.mode == "none":
         for tool in request.tools:
