@@ -253,7 +253,7 @@ def encode_provider_tool(
 
 
 def report_provider_tool(tool: ProviderTool, log: LossLog) -> None:
-    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin or 'its provider'}")
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog, *, can_name: bool) -> tuple[AnyTool, ...]:
