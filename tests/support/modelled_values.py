@@ -16,7 +16,23 @@ from typing import Any
 from zlib import crc32
 
 import msgspec
-from msgspec import inspect as types
+from msgspec.inspect import (
+    AnyType,
+    BoolType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    NoneType,
+    RawType,
+    StrType,
+    StructType,
+    Type,
+    UnionType,
+    VarTupleType,
+    type_info,
+)
 
 import dragoman
 from dragoman.codecs.registry import folder_of
@@ -66,10 +82,10 @@ def members(name: str) -> tuple[Member, ...]:
 
 def _members_of(kind: type[msgspec.Struct]) -> Iterator[Member]:
     try:
-        info = types.type_info(kind)
+        info = type_info(kind)
     except (TypeError, NameError):  # a generic struct, whose members are in the ones it stands for
         return
-    if not isinstance(info, types.StructType) or info.array_like:
+    if not isinstance(info, StructType) or info.array_like:
         return
     tag = None if info.tag_field is None or info.tag == UNKNOWN else (info.tag_field, info.tag)
     fields = [one for one in info.fields if one.encode_name != EXTRA]
@@ -78,25 +94,25 @@ def _members_of(kind: type[msgspec.Struct]) -> Iterator[Member]:
         yield Member(kind.__name__, one.encode_name, tuple(_examples(one.type, 0)), keys, tag)
 
 
-_SINGLE: dict[type[types.Type], tuple[Any, ...]] = {
-    types.StrType: ("zq", ""), types.IntType: (3, 0), types.FloatType: (0.5,), types.BoolType: (True, False),
-    types.NoneType: (None,), types.RawType: ({"zq": 1}, "zq"), types.AnyType: ({"zq": 1}, "zq"),
+_SINGLE: dict[type[Type], tuple[Any, ...]] = {
+    StrType: ("zq", ""), IntType: (3, 0), FloatType: (0.5,), BoolType: (True, False),
+    NoneType: (None,), RawType: ({"zq": 1}, "zq"), AnyType: ({"zq": 1}, "zq"),
 }  # fmt: skip
 
 
-def _examples(kind: types.Type, depth: int) -> Iterator[Any]:
+def _examples(kind: Type, depth: int) -> Iterator[Any]:
     match kind:
-        case types.UnionType(types=inner):
+        case UnionType(types=inner):
             for one in inner:
                 yield from _examples(one, depth)
-        case types.ListType(item_type=inner) | types.VarTupleType(item_type=inner):
+        case ListType(item_type=inner) | VarTupleType(item_type=inner):
             yield from ([one] for one in _examples(inner, depth + 1))
             yield []
-        case types.DictType(value_type=inner):
+        case DictType(value_type=inner):
             yield {"zq": next(_examples(inner, depth + 1), None)}
-        case types.LiteralType(values=values):
+        case LiteralType(values=values):
             yield from values
-        case types.StructType(fields=fields, tag=tag, tag_field=tag_field):
+        case StructType(fields=fields, tag=tag, tag_field=tag_field):
             if depth < 3 and tag != UNKNOWN:
                 head = {} if tag_field is None else {tag_field: tag}
                 for chosen in ([one for one in fields if one.required], fields):
