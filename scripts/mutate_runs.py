@@ -102,7 +102,7 @@ BY_BODY = (
     "tests/records/test_every_field.py",
 )
 """Tests whose cases differ in what they reach: all of their cases are recorded."""
-LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "tests/records/test_docs.py")
+LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "tests/records/test_documents.py")
 
 # Folder under src/dragoman -> test files for a change that needs a fresh import. `{folder}` is the codec's.
 COLD = {
