@@ -239,6 +239,21 @@ def fail(*_: object, **__: object) -> Any:
     raise Planted
 
 
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
+def test_what_an_upstream_stores_does_not_run_in_the_origin_of_the_page(status: str) -> None:
+    """A link to a stored file, with the attacker's own key, opened by a user who is logged in to the page."""
+    html = b"{<script>fetch('/_/api/keys')</script>}"
+    with (
+        scripted(reply(html, status, {"content-type": "text/html"})) as upstream,
+        RunningGateway(configured(upstream.table("openai", "openai"))) as gateway,
+    ):
+        for path in ("/v1/files/f1/content", "/v1/files/f1", "/v1/files"):
+            got = send(gateway.url, path, method="GET")
+            assert got.status == int(status[:3])
+            assert got.headers["content-security-policy"] == "sandbox; default-src 'none'"
+            assert got.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [(app, "match_endpoint"), (app, "check_content_type"), (routing.Router, "plan"), (relay.Relay, "ask")],

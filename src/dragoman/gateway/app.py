@@ -39,7 +39,7 @@ from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.realtime import realtime
-from dragoman.gateway.relay import LARGE, Failed, Relay, loss_headers, off_loop_if_large, refuse
+from dragoman.gateway.relay import INERT, LARGE, Failed, Relay, loss_headers, off_loop_if_large, refuse
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
@@ -223,7 +223,7 @@ class Gateway:
             self.refuse(exchange, record, failed.failure)
             return
         record.failure, record.error, record.status = failed.failure.kind, failed.failure.message, raw.status
-        exchange.send(raw.status, {**JSON, **raw.headers, **_marks(record)}, raw.body)
+        exchange.send(raw.status, {**JSON, **raw.headers, **INERT, **_marks(record)}, raw.body)
 
     # ── generating ──
 

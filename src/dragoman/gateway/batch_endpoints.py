@@ -41,7 +41,7 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import BadBody
 from dragoman.gateway.model_key import with_model
 from dragoman.gateway.passed_endpoints import BATCH_PROVIDERS, PROVIDER_HEADER
-from dragoman.gateway.relay import off_loop_if_large
+from dragoman.gateway.relay import INERT, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, NoSuchModel, Plan
 from dragoman.gateway.state.objects import Stored
@@ -257,7 +257,8 @@ async def _file_content(request: PassedRequest) -> bool:
         return True
     exchange, store = request.exchange, request.gateway.batches.store
     request.record.status = 200
-    exchange.start(200, {"content-type": "application/octet-stream", "x-request-id": request.record.id})
+    headers = {"content-type": "application/octet-stream", **INERT, "x-request-id": request.record.id}
+    exchange.start(200, headers)
     sent = 0
     while data := await store.piece(stored.id, sent):  # in chunks: a whole file in memory per client would be too much
         sent += len(data)
@@ -272,7 +273,7 @@ async def _send_results(request: PassedRequest, batch: str, outcomes: tuple[str,
     """Send the lines of results, a page at a time: a batch may have more than fits into memory."""
     exchange, store = request.exchange, request.gateway.batches.store
     request.record.status = 200
-    exchange.start(200, {"content-type": "application/x-jsonl", "x-request-id": request.record.id})
+    exchange.start(200, {"content-type": "application/x-jsonl", **INERT, "x-request-id": request.record.id})
     after = -1
     while lines := await store.results(batch, outcomes, after):
         after = lines[-1][0]

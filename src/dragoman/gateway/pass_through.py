@@ -33,7 +33,7 @@ from dragoman.gateway.http_request import BadBody, Head, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
-from dragoman.gateway.relay import failed_as, kept_headers, off_loop_if_large
+from dragoman.gateway.relay import INERT, failed_as, kept_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
@@ -338,7 +338,7 @@ def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
     kept = kept_headers(headers) | {name: headers[name] for name in _BACK if name in headers}
     kept |= {name: value for name, value in headers.items() if name.startswith(_UPLOADING)}
     upstream = f"{record.upstream}/{record.target}" if record.target else record.upstream
-    return {**kept, "x-request-id": record.id, "x-dragoman-upstream": upstream}
+    return {**kept, **INERT, "x-request-id": record.id, "x-dragoman-upstream": upstream}
 
 
 async def _send_as_it_comes(opened: OpenAnswer, request: PassedRequest) -> None:

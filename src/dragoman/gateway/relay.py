@@ -67,6 +67,9 @@ _PASSED_BACK = (
     "x-amzn-requestid",
     "openai-processing-ms",
 )
+INERT = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'"}
+"""Headers for what a provider or another client wrote, of any content type: a browser must not run it, because the
+page has the same origin."""
 _LIMITS_BACK = ("x-ratelimit-", "anthropic-ratelimit-")
 _MOST_BACK = 40
 """Headers of an upstream that are returned. Some clients refuse an answer with more than 100."""
