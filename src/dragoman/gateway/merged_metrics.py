@@ -31,7 +31,7 @@ def merge_metrics(texts: Sequence[str]) -> str:
     samples: dict[str, dict[str, float]] = {}
     for text in texts:
         metric = ""
-        for line in text.splitlines():
+        for line in text.rstrip("\n").split("\n"):  # not `splitlines`, which also splits within labels
             if line.startswith("#"):
                 metric = line.split(" ", 3)[2]
                 headings.setdefault(metric, []).append(line)
