@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.gateway.running import send
 from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.served import Served, served
 from tests.gateway.test_failures import chat, provider
+from tests.gateway.test_http_conformance import frame
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
@@ -132,6 +133,33 @@ def test_http2_streams_without_a_key_take_no_memory(locked: Served) -> None:
     assert statuses == [b"401"] * 50
     assert locked.megabytes - before < 5
     assert is_well(locked)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+HALF_HEADS = {
+    "HTTP/1.1": POST + b"x: " + b"y" * 60_000,
+    "HTTP/2, in pieces": PREFACE + frame(1, 1, 1, b"\x82" * 16_000) + frame(9, 0, 1, b"\x82" * 16_000) * 3,
+    "HTTP/2, half a frame": PREFACE + frame(1, 5, 1, b"\x82" * 16_384)[:-1],
+}
+
+
+@promise("gateway:admission")
+@pytest.mark.parametrize("name", HALF_HEADS)
+def test_heads_that_do_not_end_are_bounded_over_all_connections(locked: Served, name: str) -> None:
+    """60 MB of them here, 600 MB over as many connections as there may be. A head in two packets is not affected."""
+    before = locked.megabytes
+    half = HALF_HEADS[name]
+    with ExitStack() as stack:
+        slow = stack.enter_context(locked.connect())
+        slow.sendall(KEYED)
+        for _ in range(60_000_000 // len(half)):
+            sock = stack.enter_context(locked.connect())
+            with suppress(ConnectionResetError, BrokenPipeError):
+                sock.sendall(half)
+        assert is_well(locked)
+        assert locked.megabytes - before < 35
+        slow.sendall(b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
+        assert answer(slow).startswith(b"HTTP/1.1 200 ")
 
 
 # ── how much ──

@@ -23,6 +23,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Maximum bytes of one request body, compressed and decompressed."""
     buffered: int = 256 * MEBIBYTE
     """Maximum bytes of all request bodies together, from their arrival to the end of their answers."""
+    heads: int = 16 * MEBIBYTE
+    """Maximum bytes of all incomplete heads together; beyond it, connections with the most are cut."""
     unread: int = 256 * MEBIBYTE
     """Maximum bytes of all answers together that clients do not read; beyond it, connections with the most are cut."""
     head_seconds: float = 15.0

@@ -269,6 +269,7 @@ class Http1Connection(BufferedReader):
         self.due = NEVER
         """When the server is to call `overdue`."""
         self.read_by = NEVER
+        self.held_head = 0
         self._unread_before = 0
         """Bytes that the client had not read when `read_by` was set."""
         self._transport: asyncio.Transport | None = None
@@ -328,6 +329,9 @@ class Http1Connection(BufferedReader):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.server.connections.discard(self)
+        if self.held_head or self._in_head:  # the parser and this object refer to each other: free its part of a head
+            self._parser, self._url, self._pairs = HttpRequestParser(self), [], []
+            self.server.hold_head(self, 0)
         self._transport = None
         self._wake()
         if self._tunnel is not None:
@@ -463,6 +467,9 @@ class Http1Connection(BufferedReader):
         if self._bodiless > 2 * MAX_HEAD and self._bad is None:
             # A head that does not end, or trailers or chunk extensions without a body.
             self._bad = BadRequest(f"a head of more than {MAX_HEAD} bytes", 431)
+        held = self._bodiless if self._in_head else 0
+        if held != self.held_head:
+            self.server.hold_head(self, held)
         if len(self._waiting) > _MAX_PIPELINED:
             self._bad = BadRequest("too many requests before their answers", 429)
         if self._bad is not None and self._incoming is not None:

@@ -250,6 +250,10 @@ class _FrameBuffer(FrameBuffer):
                 frame.settings[SettingCodes.HEADER_TABLE_SIZE] = min(allowed, _HEADER_TABLE)
         return frame
 
+    def held_head(self, *, is_idle: bool) -> int:
+        """Return the bytes of an incomplete head. A frame in part belongs to one if no request is in progress."""
+        return sum(len(piece.data) for piece in self._headers_buffer) + (len(self._data) if is_idle else 0)
+
     def _update_header_buffer(self, f: Frame | None) -> Frame | None:
         whole = super()._update_header_buffer(f)
         if sum(len(piece.data) for piece in self._headers_buffer) > MAX_HEAD:
@@ -272,6 +276,7 @@ class Http2Connection(BufferedReader):
         self.due = server.loop.time() + _CHECK
         self.read_by = _NEVER
         """When a closed connection is cut whose client does not read the rest; streams have limits of their own."""
+        self.held_head = 0
         self._idle_since = server.loop.time()
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, Http2Exchange] = {}
@@ -300,6 +305,7 @@ class Http2Connection(BufferedReader):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.server.connections.discard(self)
+        self.server.hold_head(self, 0)
         self._transport = None
         for exchange in list(self._streams.values()):
             self._end(exchange)
@@ -342,6 +348,9 @@ class Http2Connection(BufferedReader):
             self._close()  # h2 has queued a GOAWAY frame with the error
         else:
             self._flush()
+            held = self._incoming.held_head(is_idle=not self._streams)
+            if held != self.held_head:
+                self.server.hold_head(self, held)
 
     # ── events ──
 

@@ -32,6 +32,8 @@ class Connection(Protocol):
     due: float
     read_by: float
     """When a client that does not read is cut off."""
+    held_head: int
+    """Bytes of an incomplete head in memory, as `Server.hold_head` has noted them."""
 
     @property
     def unread(self) -> int:
@@ -69,6 +71,8 @@ class Server:
         self.limits = limits or ServerLimits()
         self.budget = Budget(self.limits.buffered)
         self.connections: set[Connection] = set()
+        self._heads = 0
+        """Bytes of incomplete heads, over all connections."""
         self.closing = False
         self.date = b""
         self.loop = asyncio.get_running_loop()
@@ -119,6 +123,22 @@ class Server:
             return False
         self.connections.add(connection)
         return True
+
+    def hold_head(self, connection: Connection, size: int) -> None:
+        """Note how much of an incomplete head a connection holds. Beyond the limit, those that hold the most are cut.
+
+        Anyone can send heads; a client whose head merely comes in two packets holds less than those who fill memory.
+        """
+        self._heads += size - connection.held_head
+        connection.held_head = size
+        while self._heads > self.limits.heads and self.connections:
+            most = max(self.connections, key=lambda one: one.held_head)
+            if not most.held_head:  # the rest belongs to connections that are being closed
+                break
+            self.connections.discard(most)
+            self._heads -= most.held_head
+            most.held_head = 0
+            most.abort()
 
     def _has_room(self) -> bool:
         """Return whether a connection can be added, after closing those that have been idle longest if need be.
