@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,6 @@ STUMBLING = {
     r"is no (?:agent|command|key|object|text|list|number|string)": "say: is not a …, or: Unknown command: …",
     r"(?:is|are|was|were) told (?:as|by|of|so)": "losses and errors are reported; kinds are recognised or named",
     r"a room of|short way|long way": "invented terms: buffer, fast path, full path",
-}
-# The same for the package alone.
-STUMBLING_TOO = {
     r"everybody|anybody": "a riddle: name the client, the caller, the user",
     r"(?:hears?|heard)": "functions receive values, subscribers get events",
     r"told (?:apart|as|back|by|in|of|so|to)": "distinguished, reported, sent: name the action",
@@ -56,17 +53,8 @@ ALLOWED = frozenset(
 )
 
 
-def _compiled(stumbling: Mapping[str, str]) -> dict[re.Pattern[str], str]:
-    return {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): why for words, why in stumbling.items()}
-
-
-PATTERNS = _compiled(STUMBLING)
-ALL_PATTERNS = _compiled({**STUMBLING, **STUMBLING_TOO})
-ANY = re.compile(rf"\b(?:{'|'.join([*STUMBLING, *STUMBLING_TOO])})\b", re.IGNORECASE)
-
-
-def _patterns_for(path: Path) -> dict[re.Pattern[str], str]:
-    return ALL_PATTERNS if SOURCES in path.parents else PATTERNS
+PATTERNS = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): why for words, why in STUMBLING.items()}
+ANY = re.compile(rf"\b(?:{'|'.join(STUMBLING)})\b", re.IGNORECASE)
 
 
 def _prose(path: Path) -> Iterator[tuple[int, str]]:
@@ -100,14 +88,15 @@ def _findings(path: Path) -> list[str]:
         f"{path.relative_to(ROOT)}:{line}: {found[0]!r} ({why})"
         for line, text in _prose(path)
         if not any(allowed in text for allowed in ALLOWED)
-        for pattern, why in _patterns_for(path).items()
+        for pattern, why in PATTERNS.items()
         if (found := pattern.search(text))
     ]
 
 
 @promise("core:plain-words")
 def test_sentences_are_plain() -> None:
-    paths = {*SOURCES.rglob("*.py"), *TESTS.rglob("*.py")} - {Path(__file__)}
+    folders = (SOURCES, TESTS, ROOT / "scripts", ROOT / "examples")
+    paths = {path for folder in folders for path in folder.rglob("*.py")} - {Path(__file__)}
     assert [finding for path in sorted(paths) for finding in _findings(path)] == []
 
 
@@ -148,7 +137,7 @@ def test_a_name_without_meaning_is_found() -> None:
     ["# Whoever asks", '"""It is no command."""', 'raise X("this is told as text")', "# what is no JSON", "# it heard"],
 )
 def test_a_stumbling_sentence_is_found(sentence: str) -> None:
-    assert any(pattern.search(sentence) for pattern in ALL_PATTERNS)
+    assert any(pattern.search(sentence) for pattern in PATTERNS)
 
 
 def test_a_stumbling_name_of_a_test_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

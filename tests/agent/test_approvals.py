@@ -355,7 +355,7 @@ def test_choices_clashes_and_runs_that_are_not_known() -> None:
 
 
 @promise("agent:as-model")
-def test_a_call_that_needs_approval_is_told_to_a_client_that_cannot_approve() -> None:
+def test_a_client_that_cannot_approve_learns_that_a_call_needs_approval() -> None:
     agent = Agent(ScriptedDriver([Scripted(calls=[("pay", {"amount": 5})])] * 2), tools=[pay], name="boss")
     with RunningGateway(configured(""), agents={"boss": agent}) as gateway:
         client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any", max_retries=0)

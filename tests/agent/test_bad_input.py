@@ -44,7 +44,9 @@ ADA = '{"name": "Ada Lovelace", "tags": ["a mathematician", "a writer", "and mor
 
 
 @EACH_FORMAT
-def test_a_tool_that_returns_what_has_no_json_is_told_to_the_model(partner: Partner, dragoman_sim: Simulator) -> None:
+def test_the_model_learns_that_a_tool_returned_what_json_cannot_express(
+    partner: Partner, dragoman_sim: Simulator
+) -> None:
     @tool
     def give() -> Any:
         """Give something."""

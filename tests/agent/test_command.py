@@ -162,7 +162,7 @@ def test_a_session_goes_on(folder: Path, dragoman_sim: Simulator) -> None:
 @pytest.mark.parametrize(
     ("approve", "words"), [("all", "written"), ("none", "not permitted"), ("ask", "no terminal to ask at")]
 )
-def test_approval_without_anybody_there(folder: Path, dragoman_sim: Simulator, approve: str, words: str) -> None:
+def test_approval_without_an_interactive_user(folder: Path, dragoman_sim: Simulator, approve: str, words: str) -> None:
     dragoman_sim.play(calls(WRITE, LOOK), {"text": "Done."})
     ended = ran(folder, dragoman_sim, "--approve", approve, "Write")
     assert words in ended.stderr

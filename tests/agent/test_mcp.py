@@ -27,7 +27,7 @@ STDIO = StdioServer(command=sys.executable, args=[str(SERVER)], env={"MCP_TEST":
 LEGACY = StdioServer(command=sys.executable, args=[str(SERVER)], env={"PYTHONWARNINGS": "ignore"}, protocol="legacy")
 
 
-async def told_by(servers: McpServers, *calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[Agent, Story]:
+async def run_with(servers: McpServers, *calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[Agent, Story]:
     script: list[Any] = [*(Scripted(calls=[call]) for call in calls), "Done."]
     agent = Agent(ScriptedDriver(script), tools=servers.tools(), clock=CLOCK, **options)
     return agent, await story_of(agent.run_stream("Go"))
@@ -42,7 +42,7 @@ def test_a_server_over_stdio(tmp_path: Path) -> None:
             assert tools["add"].definition.description == "Add two numbers."
             assert (tools["add"].title, tools["add"].read_only) == ("Addition", True)
             assert (tools["weather_now"].title, tools["weather_now"].read_only) == (None, False)
-            agent, story = await told_by(
+            agent, story = await run_with(
                 servers,
                 ("add", {"a": 2, "b": 3}),
                 ("greet", {"name": "Ada"}),
@@ -92,7 +92,7 @@ EVERYTHING = (
 def test_a_server_over_http(mcp_server_url: str, headers: dict[str, str]) -> None:
     async def session() -> None:
         async with McpServers({"tests": HttpServer(url=mcp_server_url, headers=headers)}) as servers:
-            _, story = await told_by(servers, ("greet", {"name": "Bo"}), permissions=Rules(allow=["greet"]))
+            _, story = await run_with(servers, ("greet", {"name": "Bo"}), permissions=Rules(allow=["greet"]))
         assert story == [
             *step(1, "call_1", "greet", {"name": "Bo"}),
             *result("call_1", "greet", "Hello, Bo!"),
@@ -255,7 +255,7 @@ def test_servers_ask_for_a_model_and_for_the_user(transport: str, request: pytes
     async def session() -> None:
         model = ScriptedDriver(["Yes."], name="scripted/model")
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
-            agent, _ = await told_by(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
+            agent, _ = await run_with(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
         assert [value for _, _, value in results_in(agent.history)] == ["scripted/model says Yes.", "accept 3"]
         assert model.requests[0].messages[0].text == "Be brief."
         assert model.requests[0].max_output_tokens == 50
@@ -267,13 +267,13 @@ def test_servers_ask_for_a_model_and_for_the_user(transport: str, request: pytes
 def test_without_them_servers_are_refused_and_a_user_may_decline() -> None:
     async def session() -> None:
         async with McpServers({"tests": LEGACY}) as servers:
-            agent, _ = await told_by(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
+            agent, _ = await run_with(servers, ("ask_model", {"question": "Is it?"}), ("book", {}))
             assert [kind for _, kind, _ in results_in(agent.history)] == ["error", "error"]
         async with McpServers({"tests": LEGACY}, elicit=lambda _message, _schema: None) as servers:
-            agent, _ = await told_by(servers, ("book", {}))
+            agent, _ = await run_with(servers, ("book", {}))
             assert results_in(agent.history)[0][2] == "decline"
         async with McpServers({"tests": LEGACY}, elicit=lambda _message, _schema: {"seats": "many"}) as servers:
-            agent, _ = await told_by(servers, ("book", {}))
+            agent, _ = await run_with(servers, ("book", {}))
             assert results_in(agent.history)[0][1] == "error"
 
     run(session())
@@ -302,7 +302,7 @@ def test_resources_and_prompts() -> None:
 def test_a_server_that_died_is_started_again_at_the_next_call() -> None:
     async def session() -> None:
         async with McpServers({"tests": STDIO}, timeout=5) as servers:
-            agent, _ = await told_by(servers, ("add", {"a": 1}), ("die", {}), ("add", {"a": 2}))
+            agent, _ = await run_with(servers, ("add", {"a": 1}), ("die", {}), ("add", {"a": 2}))
             assert [kind for _, kind, _ in results_in(agent.history)] == ["data", "error", "data"]
 
     run(session())
@@ -330,7 +330,7 @@ def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytes
     async def session() -> None:
         model = ScriptedDriver(["Yes."], name="scripted/model")
         async with McpServers({"tests": address}, sampling=model, elicit=elicit) as servers:
-            agent, _ = await told_by(servers, ("order", {}))
+            agent, _ = await run_with(servers, ("order", {}))
         assert results_in(agent.history)[0][2] == "3 seats, says the model: Yes."
         assert received == [("How many seats?", ["seats"])]
         assert model.requests[0].messages[0].text == "Be brief."
@@ -352,7 +352,7 @@ def test_forms_and_models_in_the_protocol_of_2026(transport: str, request: pytes
 def test_what_is_refused_in_the_protocol_of_2026_is_an_error_of_the_call(options: Any, words: str) -> None:
     async def session() -> None:
         async with McpServers({"tests": STDIO}, **options) as servers:
-            agent, _ = await told_by(servers, ("order", {}), ("add", {"a": 1}))
+            agent, _ = await run_with(servers, ("order", {}), ("add", {"a": 1}))
         assert [kind for _, kind, _ in results_in(agent.history)] == [words, "data"]
 
     run(session())
@@ -370,7 +370,7 @@ def test_users_are_sent_to_addresses_of_servers(*, agreed: bool | None, action: 
 
     async def session() -> None:
         async with McpServers({"tests": STDIO}, open_url=open_url) as servers:
-            agent, _ = await told_by(servers, ("log_in", {}), ("log_in", {"url": "file:///etc/passwd"}), ("files", {}))
+            agent, _ = await run_with(servers, ("log_in", {}), ("log_in", {"url": "file:///etc/passwd"}), ("files", {}))
         first, other, needed = results_in(agent.history)
         assert first[2] == f"login: {action}"
         assert other[2] == "login: decline"
@@ -378,7 +378,7 @@ def test_users_are_sent_to_addresses_of_servers(*, agreed: bool | None, action: 
         assert ("call again" in needed[2]) is (agreed is True)
         assert "https://example.com/grant" in needed[2]
         async with McpServers({"tests": LEGACY}, open_url=open_url) as servers:
-            agent, _ = await told_by(servers, ("log_in_before", {}))
+            agent, _ = await run_with(servers, ("log_in_before", {}))
         assert results_in(agent.history)[0][2] == f"login: {action}"
 
     run(session())
@@ -393,7 +393,7 @@ def test_users_are_sent_to_addresses_of_servers(*, agreed: bool | None, action: 
 def test_without_a_way_to_open_addresses_they_are_declined() -> None:
     async def session() -> None:
         async with McpServers({"tests": STDIO}, elicit=lambda _message, _schema: {}) as servers:
-            agent, _ = await told_by(servers, ("log_in", {}), ("files", {}))
+            agent, _ = await run_with(servers, ("log_in", {}), ("files", {}))
         assert [value for _, _, value in results_in(agent.history)] == [
             "login: decline",
             "MCP server 'tests' needs the user to go to https://example.com/grant, which the user did not do",

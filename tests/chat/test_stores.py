@@ -160,7 +160,7 @@ def test_conversations_are_found_by_their_words(opened: Opener) -> None:
 
 @promise("chat:store", "chat:store-sql", "chat:store-postgres")
 def test_every_sign_survives(opened: Opener) -> None:
-    """Zeros, halves of surrogates and quotes: what models say is not chosen by us."""
+    """Null characters, lone surrogates and quotes: models may write anything."""
     odd = "nul \0, half \ud83d, 𝄞, quotes '\" and \\, 100%, ?"
     entries = (Entry(role="user", content=[{"type": "text", "content": odd}], id="u"),)
     opened("me").save(conversation("odd", entries=entries))

@@ -420,7 +420,7 @@ def test_a_refusal_in_words_crosses_in_streams_as_in_whole_answers(source: str, 
         assert TOLD_BY_THE_END[target].encode() in out
 
 
-def test_a_refusal_after_text_is_told_apart_where_a_stream_joins_them() -> None:
+def test_a_refusal_after_text_is_distinguished_where_a_stream_joins_them() -> None:
     events: list[ir.AnyEvent] = [
         ir.StreamStart("a", "m"),
         ir.PartStart(0, ir.Text("")),

@@ -226,7 +226,7 @@ def test_the_doctor_sees_what_is_there(dragoman_sim: Simulator) -> None:
     assert (rows["anthropic"], rows["ollama"], rows["vllm"]) == ("works", "works", "-")
 
 
-def test_the_tour_visits_everybody() -> None:
+def test_the_tour_visits_every_provider() -> None:
     for further in ((), ("--whole",)):
         ran = run("tour", *further)
         assert (ran.returncode, ran.stderr) == (0, "")

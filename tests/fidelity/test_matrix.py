@@ -108,7 +108,7 @@ def _case(feature: str) -> Case:
     return next(case for case in CASES if case.feature == feature and case.kind == "request")
 
 
-def test_the_judge_hears_silence() -> None:
+def test_the_judge_detects_a_silent_loss() -> None:
     seed = _case("seed")
     honest = judge(seed, "openai-chat", "ollama-chat", Dragoman())
     assert honest is not None
@@ -129,7 +129,7 @@ def test_the_judge_hears_silence() -> None:
         ("data-results", "openai-chat", "gemini", None),
     ],
 )
-def test_verdicts_everybody_can_check(feature: str, source: str, target: str, verdict: str | None) -> None:
+def test_verdicts_that_are_easy_to_check_by_hand(feature: str, source: str, target: str, verdict: str | None) -> None:
     judgement = judge(_case(feature), source, target, Dragoman())
     assert (judgement and judgement.verdict) == verdict
     assert verdict != "degraded" or (judgement is not None and judgement.reason)

@@ -1,8 +1,8 @@
 """Structure-aware mutation: JSON stays JSON, streams stay streams, until an operator breaks them on purpose.
 
 Random bytes rarely get past a JSON parser. These operators change one value, key, element, event or number of a valid
-body, so that most mutants reach the code behind the parser. A few break the text itself: bad UTF-8, half a surrogate
-pair, numbers that no machine type holds.
+body, so that most mutants reach the code behind the parser. A few break the text itself: bad UTF-8, a lone
+surrogate, numbers that no machine type holds.
 """
 
 from __future__ import annotations

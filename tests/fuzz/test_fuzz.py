@@ -493,7 +493,7 @@ def test_odd_streams_cross_or_are_refused(case: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("source", BATCH_FILES)
-def test_half_a_surrogate_pair_in_a_batch_line_is_refused(source: str) -> None:
+def test_a_lone_surrogate_in_a_batch_line_is_refused(source: str) -> None:
     line = b'{"custom_id":"a","url":"/v1/responses","body":{"model":"m","input":"\xed\xa0\x80","x":' + HUGE + b"}}"
     converted = converter_for(ConvertOptions(target="openai-chat", source=source), "fuzz", None).convert(line, 1)
     assert isinstance(converted, Reject)

@@ -105,7 +105,7 @@ class RunningGateway:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the thread that waits for us has to hear it
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
             self._failure = error
             self._ready.set()
 

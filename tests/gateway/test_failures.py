@@ -193,7 +193,7 @@ def test_several_keys_take_turns_and_a_tired_one_is_spared(dragoman_sim: Simulat
 
 
 class Upstream:
-    """A server that streams one piece after the other, when told to, and notices who goes away."""
+    """A server that streams one chunk after the other on request, and notices clients that disconnect."""
 
     def __init__(self) -> None:
         self.go = threading.Semaphore(0)

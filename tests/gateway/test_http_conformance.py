@@ -546,7 +546,7 @@ FIRST_EVENT = (
 
 @contextmanager
 def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """An upstream that begins a stream and then only listens; what it hears until its client goes away."""
+    """An upstream that begins a stream and then only reads; what it receives until its client disconnects."""
     received = bytearray()
     gone = threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))

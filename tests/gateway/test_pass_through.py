@@ -1,4 +1,4 @@
-"""Endpoints whose bytes pass unchanged: to whom, with which key, and what a client without such an upstream hears."""
+"""Endpoints whose bytes pass unchanged: to which upstream, with which key, and the error if no upstream has them."""
 
 import io
 import re

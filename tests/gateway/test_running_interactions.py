@@ -246,7 +246,7 @@ def test_a_watcher_sees_a_cancelled_interaction_end(*, deletes: bool) -> None:
         assert look(gateway, id).status == 404 if deletes else look(gateway, id).json["status"] == "cancelled"
 
 
-def test_an_upstream_that_fails_ends_it_for_everybody() -> None:
+def test_an_upstream_that_fails_ends_the_interaction_for_all_clients() -> None:
     with waiting_upstream() as (upstream, gateway):
         id = send(gateway.url, PATH, request_body(background=True)).json["id"]
         upstream.say("one ")

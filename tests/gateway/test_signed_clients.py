@@ -71,7 +71,7 @@ ALWAYS_STREAMS = {"strands"}
 # Streamed by any server, also by Google, parallel calls in chunks of their own become one call with broken arguments.
 MERGES_CALLS = {("haystack", "gemini", True)}
 THINKERS = {"litellm", "haystack", "strands", "langchain", "langchain-js"}
-"""Those that ask for thinking in the Messages API if told to."""
+"""Clients with an option to ask for thinking in the Messages API."""
 
 
 def cases(client: str) -> list[dict[str, Any]]:

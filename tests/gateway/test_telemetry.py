@@ -124,7 +124,7 @@ def test_a_stream_that_breaks_and_a_path_that_names_a_model(dragoman_simulator: 
 
 
 class Collector(BaseHTTPRequestHandler):
-    """What a collector hears over HTTP."""
+    """What a collector receives over HTTP."""
 
     received: list[ExportTraceServiceRequest]
     seen: list[str | None]
@@ -157,7 +157,7 @@ def collector() -> Iterator[tuple[str, type[Collector]]]:
 
 @promise("gateway:telemetry")
 @pytest.mark.parametrize("by", ["file", "environment"])
-def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: str) -> None:
+def test_spans_reach_a_collector_over_http(dragoman_simulator: Simulator, by: str) -> None:
     """Spans leave in batches, and the last ones before the gateway ends."""
     with collector() as (url, exporter):
         text = provider("p", dragoman_simulator.url)

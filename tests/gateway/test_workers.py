@@ -85,7 +85,7 @@ def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
 
 
 def events(sock: socket.socket, url: str) -> Iterator[list[dict[str, Any]]]:
-    """What the live page hears, through whichever worker."""
+    """What the live page receives, through any worker."""
     sock.sendall(f"GET /_/api/live/feed HTTP/1.1\r\nhost: {urlsplit(url).netloc}\r\n\r\n".encode())
     received = b""
     while data := sock.recv(65536):

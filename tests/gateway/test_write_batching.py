@@ -12,7 +12,7 @@ PIECE = b"x" * 1000
 
 
 async def served(pieces: int, *, reads: bool) -> tuple[list[bool], bytes, float]:
-    """What a handler hears that writes without waiting, what its client gets, and the CPU time of it."""
+    """The results of writes without waiting, what the client gets, and the CPU time of it."""
     crowded: list[bool] = []
     used = 0.0
     done = asyncio.Event()
@@ -47,7 +47,7 @@ def test_what_is_written_in_one_turn_arrives_in_order() -> None:
 
 
 @promise("gateway:bad-input")
-def test_a_handler_that_never_waits_hears_that_its_client_does_not_read() -> None:
+def test_a_handler_that_never_waits_learns_that_its_client_does_not_read() -> None:
     crowded, _, _ = asyncio.run(served(20_000, reads=False))
     assert crowded[-1]
 

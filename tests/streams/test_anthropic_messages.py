@@ -212,7 +212,7 @@ def fragments(draw: st.DrawFn, text: str) -> list[str]:
 
 @st.composite
 def part_events(draw: st.DrawFn, index: int) -> list[ir.AnyEvent]:
-    """One part, told in pieces, with its signature where it may come."""
+    """One part in pieces, with its signature where it may come."""
     kind = draw(st.sampled_from(("text", "reasoning", "redacted", "refusal", "call", "call", "custom call")))
     signature = draw(st.none() | SIGNATURES)
     text = draw(st.just("") | WORDS)
@@ -571,7 +571,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 @promise("law:10-bad-input-good-words", "report:8")
 @each("name", BROKEN)
-def test_a_broken_stream_fails_once_with_words_that_tell_why(name: str) -> None:
+def test_a_broken_stream_fails_once_and_says_why(name: str) -> None:
     body, words = BROKEN[name]
     events = read(body + sse(ended()))
     failed = events[-1]

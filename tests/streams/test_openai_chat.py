@@ -394,7 +394,7 @@ def test_sound_that_breaks_off_is_a_failure_with_what_came() -> None:
 
 
 @pytest.mark.parametrize("target", ["anthropic-messages", "bedrock-converse", "ollama-chat", "openai-responses"])
-def test_clients_that_hear_nothing_read_the_transcript_as_it_comes(target: str) -> None:
+def test_clients_without_audio_get_the_transcript_as_it_comes(target: str) -> None:
     translator = dragoman.StreamTranslator(source=FORMAT, target=target)
     early = translator.feed(sse(*SOUND[:1]))
     assert b"Hel" in early

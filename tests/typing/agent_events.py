@@ -1,4 +1,4 @@
-"""A program that shows what an agent does: every event told apart by its `type`, by `if` and by `match`."""
+"""A program that shows what an agent does: every event distinguished by its `type`, with `if` and with `match`."""
 
 from collections.abc import Iterator
 from typing import assert_never

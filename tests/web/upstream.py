@@ -105,7 +105,7 @@ async def page_and_upstream(
 
 @asynccontextmanager
 async def page_and_simulators() -> AsyncIterator[Running]:
-    """As `dragoman serve` is at first, without a key of anybody."""
+    """As `dragoman serve` starts for the first time, without any key."""
     with Simulator() as simulator:
         async with serving(simulated(simulator.url), log=Lines(), front=page_before) as running:
             yield running
