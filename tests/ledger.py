@@ -611,6 +611,7 @@ FRONT: tuple[tuple[str, str], ...] = (
 BATCH: tuple[tuple[str, str], ...] = (
     ("sources", "Records of any layout, compression and place are the same records."),
     ("sinks", "Output appears whole or not at all, as one file or as shards, compressed or as a table."),
+    ("tables", "A table of Parquet, Arrow or SQLite that was written gives the same records when it is read."),
     ("rejects", "A bad record goes to the reject file with line, path and reason, without its contents; others go on."),
     ("detection", "The format is found once per source, and a record of another format is still read as what it is."),
     ("options", "Filters, samples, strict and dry runs do what they say, the same every time."),
@@ -621,6 +622,7 @@ BATCH: tuple[tuple[str, str], ...] = (
     ("resumable", "After kill -9 the same command goes on, and the output is that of an undisturbed run."),
     ("memory", "Memory does not grow with the size of the input."),
     ("command", "`dragoman batch` says what it did and ends with a code that scripts can use."),
+    ("progress", "A terminal shows a bar with rate, time left and rejects; a pipe gets plain lines."),
     ("datasets", "Stored conversations of every supported format are read, and written where people write them."),
     ("provider-files", "Batch files of providers become those of others, requests and results, with their ids."),
     (

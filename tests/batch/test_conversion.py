@@ -586,6 +586,8 @@ def test_a_frame_is_read_as_its_table() -> None:
     expected = map_batches(table, target="gemini", column="chat")
     assert map_batches(Frame(table), target="gemini", column="chat").equals(expected)
     assert map_batches(table.to_batches()[0], target="gemini", column="chat").equals(expected)
+    pandas = pytest.importorskip("pandas")
+    assert map_batches(pandas.DataFrame(table.to_pydict()), target="gemini", column="chat").equals(expected)
     wrong: Any = [1]
     with pytest.raises(InvalidValue, match="found list"):
         map_batches(wrong, target="gemini")

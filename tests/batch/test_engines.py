@@ -1,9 +1,13 @@
 """Jobs in several processes: the same bytes however they are run, killed, and run again."""
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,9 +15,20 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Report, RunOptions, convert, run_job
+from dragoman.batch import (
+    ConvertOptions,
+    Job,
+    JobError,
+    JobOptions,
+    Report,
+    RunOptions,
+    convert,
+    local_engine,
+    run_job,
+)
 from dragoman.batch.conversion import Progress
-from dragoman.batch.local_engine import run_locally
+from dragoman.batch.local_engine import Work, run_locally
+from dragoman.batch.shard_conversion import ShardResult, convert_shard
 from dragoman.batch.sources import Source, plan_shards
 from dragoman.cli.batch_command import describe
 from tests.batch.conversations import lines, one_by_one, written
@@ -178,6 +193,53 @@ def test_the_command(tmp_path: Path) -> None:
         input=source.read_bytes(), capture_output=True, env=environment(), timeout=60, check=True,
     )  # fmt: skip
     assert piped.stdout == one_by_one(lines(50, bad=10), "gemini")
+
+
+@promise("batch:progress")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_shows_a_bar_and_a_pipe_plain_lines(tmp_path: Path) -> None:
+    import pty  # noqa: PLC0415 - not on Windows
+
+    source = written(tmp_path, 2_000, bad=100)
+    arguments = [*COMMAND, "batch", "convert", str(source), "--to", "gemini", "--workers", "1", "--shard-size", "1"]
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(  # noqa: S603
+        [*arguments, "-o", str(tmp_path / "shown.jsonl")],
+        stderr=other_end,
+        env=environment(TERM="xterm", COLUMNS="120"),
+    )
+    os.close(other_end)
+    shown = bytearray()
+    with suppress(OSError):  # Linux reports the end of a terminal as an error
+        while piece := os.read(terminal, 4_096):
+            shown += piece
+    os.close(terminal)
+    assert process.wait(60) == 0
+    assert "━".encode() in shown, "a bar"
+    assert re.search(rb"%, [\d,]+ records, [\d,]+/s", shown)
+    assert b"20 rejected" in shown
+    piped = run(str(source), "--to", "gemini", "-o", str(tmp_path / "piped.jsonl"))
+    assert b"\x1b" not in piped.stderr
+    assert "━".encode() not in piped.stderr
+
+
+@promise("batch:deterministic")
+@pytest.mark.parametrize(("records", "workers"), [(20, None), (6_000, None), (20, 2)])
+def test_a_small_job_starts_no_processes_unless_told_to(
+    records: int, workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def run_alone(work: Iterator[Work], count: int) -> Iterator[ShardResult]:
+        started.append(count)
+        return (convert_shard(*one) for one in work)
+
+    monkeypatch.setattr(local_engine, "_run_in_processes", run_alone)
+    monkeypatch.setattr(local_engine, "available_cores", lambda: 2)
+    sources = [str(written(tmp_path, records, name=name)) for name in ("a.jsonl", "b.jsonl")]
+    options = JobOptions(convert=ConvertOptions(target="gemini", sample=0.01))
+    run_job(Job(sources, str(tmp_path / "out"), options), RunOptions(workers=workers))
+    assert started == ([] if (records, workers) == (20, None) else [2])
 
 
 @promise("batch:deterministic")

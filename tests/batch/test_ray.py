@@ -7,12 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from dragoman.batch import ConvertOptions, Job, JobOptions, RunOptions, run_job
+from dragoman.batch import ConvertOptions, Job, JobOptions, RunOptions, map_batches, run_job
 from tests.batch.conversations import lines, one_by_one
 from tests.support.promises import promise
 
@@ -74,14 +76,10 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not killed:
             if list(state.glob("*.done")):
-                for entry in Path("/proc").iterdir():
-                    if (
-                        entry.name.isdecimal()
-                        and b"ray::" in _command_line(entry)
-                        and b"_convert" in _command_line(entry)
-                    ):
-                        os.kill(int(entry.name), signal.SIGKILL)
-                        killed.append(int(entry.name))
+                for process in _descendants(os.getpid()):  # not the workers of another cluster
+                    if _is_converting(process):
+                        os.kill(process, signal.SIGKILL)
+                        killed.append(process)
                         return
             time.sleep(0.005)
 
@@ -96,8 +94,36 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "report.json").read_bytes())["shards"] == report.shards
 
 
-def _command_line(process: Path) -> bytes:
+def _descendants(process: int) -> list[int]:
+    """Return the processes that this one started, and those that they started."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and (status := _read(entry / "stat")):
+            children.setdefault(int(status.rpartition(b")")[2].split()[1]), []).append(int(entry.name))
+    found = children.get(process, [])
+    for one in found:
+        found.extend(children.get(one, []))
+    return found
+
+
+def _is_converting(process: int) -> bool:
+    title = _read(Path(f"/proc/{process}/cmdline"))
+    return b"ray::" in title and b"_convert" in title
+
+
+def _read(path: Path) -> bytes:
     try:
-        return (process / "cmdline").read_bytes()
-    except OSError:
+        return path.read_bytes()
+    except OSError:  # the process has ended
         return b""
+
+
+@promise("batch:ray", "batch:lines")
+@pytest.mark.usefixtures("cluster")
+def test_a_step_of_a_pipeline_of_ray_data() -> None:
+    records = lines(40, bad=9)
+    table = pa.table({"id": list(range(40)), "chat": [record.decode() for record in records]})
+    step = partial(map_batches, target="gemini", column="chat")
+    found = ray.data.from_arrow(table).map_batches(step, batch_format="pyarrow", batch_size=None).take_all()
+    assert [row["record"] for row in found if row["record"]] == one_by_one(records, "gemini").decode().splitlines()
+    assert sum(row["rejected"] is not None for row in found) == 40 // 9

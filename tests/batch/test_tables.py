@@ -52,7 +52,7 @@ def read_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
-@promise("batch:sinks", "batch:sources")
+@promise("batch:tables")
 @pytest.mark.parametrize("shard_bytes", [150, 1 << 20])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_table_gives_the_same_records_again(suffix: str, shard_bytes: int, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_table_gives_the_same_records_again(suffix: str, shard_bytes: int, tmp
     assert read_lines(tmp_path / "again.jsonl") == read_lines(tmp_path / "direct.jsonl")
 
 
-@promise("batch:sinks", "batch:sources")
+@promise("batch:tables")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_records_that_are_lists_are_one_column(suffix: str, tmp_path: Path) -> None:
     source, table = written(tmp_path, 20), tmp_path / f"table.{suffix}"

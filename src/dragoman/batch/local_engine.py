@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -15,9 +15,13 @@ from typing import TypeAlias
 
 from dragoman.batch.job import Job, JobError
 from dragoman.batch.shard_conversion import ShardResult, ShardTask, convert_shard
-from dragoman.batch.sources import Shard, read_blocks
+from dragoman.batch.sources import STDIN, Shard, Source, read_blocks
 
 Work: TypeAlias = tuple[ShardTask, bytes | None]
+_SMALL = 4 << 20
+"""Bytes that one process converts in less time than others need to start."""
+_EXPANSION = 8
+"""What a compressed file or a table may expand to, as a multiple of its size."""
 
 
 def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
@@ -36,7 +40,7 @@ def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
 
 def run_locally(job: Job, finished: Mapping[str, ShardResult], workers: int | None = None) -> Iterator[ShardResult]:
     """Yield the results of the unfinished shards, in order of completion."""
-    count = workers or available_cores()
+    count = workers or (1 if _is_small(job.sources) else available_cores())
     work = work_of(job, finished)
     first, second = next(work, None), next(work, None)
     if first is None:
@@ -44,6 +48,14 @@ def run_locally(job: Job, finished: Mapping[str, ShardResult], workers: int | No
     if count == 1 or second is None:  # for one shard or one process, starting others would take longer
         return (convert_shard(*one) for one in chain((first,), () if second is None else (second,), work))
     return _run_in_processes(chain((first, second), work), count)
+
+
+def _is_small(sources: Sequence[Source]) -> bool:
+    """Return whether starting other processes would take longer than the work; the size of stdin is not known."""
+    sizes = [
+        source.size * (1 if source.layout == "lines" and not source.compression else _EXPANSION) for source in sources
+    ]
+    return sum(sizes) < _SMALL and all(source.name != STDIN for source in sources)
 
 
 def available_cores() -> int:
