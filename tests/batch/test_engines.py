@@ -66,10 +66,9 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     """`kill -9` in the middle; finished shards are not converted again, and the bytes are those of one run."""
     source = written(tmp_path, 3_000, bad=500)
     output = tmp_path / "out.jsonl"
-    arguments = [*COMMAND, "batch", "convert", str(source), "--to", "gemini", "-o", str(output), "--shard-size", "1"]
-    whole = run(
-        *arguments[len(COMMAND) + 2 :][:1], "--to", "gemini", "-o", str(tmp_path / "whole.jsonl"), "--shard-size", "1"
-    )
+    options = ("--to", "gemini", "--shard-size", "1", "--workers", "2")
+    arguments = [*COMMAND, "batch", "convert", str(source), *options, "-o", str(output)]
+    whole = run(str(source), *options, "-o", str(tmp_path / "whole.jsonl"))
     assert whole.returncode == 0, whole.stderr
     process = subprocess.Popen(arguments, env=environment(), stderr=subprocess.PIPE)  # noqa: S603
     state = tmp_path / "out.jsonl.batch"
@@ -225,7 +224,7 @@ def test_a_terminal_shows_a_bar_and_a_pipe_plain_lines(tmp_path: Path) -> None:
 
 @promise("batch:deterministic")
 @pytest.mark.parametrize(("records", "workers"), [(20, None), (6_000, None), (20, 2)])
-def test_a_small_job_starts_no_processes_unless_told_to(
+def test_a_small_job_starts_no_processes_of_its_own_accord(
     records: int, workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
