@@ -16,7 +16,7 @@ REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19", "http
 """Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock; the other two are
 imported by compiled modules, whose types mypyc reads and whose tables the build runs."""
 
-_CACHES: Final = Path(__file__).with_name("inline_caches.h")
+_HEADERS: Final = sorted(Path(__file__).parent.glob("*.h"))  # for the C that mypyc writes
 _GROUP: Final = "dragoman_core"
 _OPTIMISATION: Final = "1"  # 2 takes twice as long to build, and recorded traffic costs the same
 
@@ -94,7 +94,7 @@ def _mypy_settings(work: Path) -> Path:
 
 
 def _parallel_build() -> type[Any]:
-    """`build_ext` that compiles one C file per core at a time, the generated ones with our inline caches."""
+    """`build_ext` that compiles one C file per core at a time, the generated ones with our headers."""
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]  # noqa: PLC0415
 
     class ParallelBuild(build_ext):  # type: ignore[misc]
@@ -105,8 +105,9 @@ def _parallel_build() -> type[Any]:
             one_by_one = self.compiler.compile
 
             def compile_one(path: str, arguments: list[str], options: dict[str, Any]) -> list[str]:
-                caches = ["-include", str(_CACHES)] if Path(path).name.startswith("__native_") else []
-                objects: list[str] = one_by_one([path], extra_postargs=[*arguments, *caches], **options)
+                headers = _HEADERS if Path(path).name.startswith("__native_") else ()
+                included = [word for header in headers for word in ("-include", str(header))]
+                objects: list[str] = one_by_one([path], extra_postargs=[*arguments, *included], **options)
                 return objects
 
             def compile_all(sources: list[str], **options: Any) -> list[str]:
