@@ -267,3 +267,21 @@ def test_forms_of_other_servers_stay_private_to_their_family() -> None:
     assert json.loads(dragoman.translate_response(body, source="openai-chat", target="openai-chat").json()) == odd
     crossed = dragoman.translate_response(body, source="openai-chat", target="gemini")
     assert [loss.path for loss in crossed.losses if loss.what == "logprobs"] == ["$.choices[0].logprobs"]
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", [*FOUR[1:], *WITHOUT])
+def test_tokens_of_the_reasoning_are_reported(target: str) -> None:
+    """DeepSeek has them beside those of the text; no other API has them."""
+    thoughts = [_token("Hm", -0.36, top_logprobs=[])]
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "It rains", "reasoning_content": "Hm"},
+        "logprobs": {"content": TOKENS, "reasoning_content": thoughts},
+        "finish_reason": "stop",
+    }
+    body = {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
+    encoded = dragoman.translate_response(body, source="openai-chat", target=target)
+    assert "$.choices[0].logprobs.reasoning_content" in {loss.path for loss in encoded.losses}
+    same = dragoman.translate_response(body, source="openai-chat", target="openai-chat")
+    assert json.loads(same.json()) == body

@@ -170,3 +170,31 @@ def test_a_key_called_like_one_of_our_fields_is_not_taken_for_it(kind: str) -> N
             continue
         found.update(f"{sample.format}, {where}.{field}: {loss}" for loss in losses if is_misplaced(loss, changed))
     assert found == set()
+
+
+_REFUSED = {"type": "refusal", "category": "cyber", "explanation": "Not this."}
+_UNUSUAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("openai-chat", {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": []}),
+    (
+        "gemini",
+        {
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"},
+                {"finishReason": "SAFETY", "index": 1},
+            ]
+        },
+    ),
+    (
+        "anthropic-messages",
+        {"id": "a", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": "refusal",
+         "stop_sequence": None, "stop_details": _REFUSED, "usage": {"input_tokens": 1, "output_tokens": 1}},
+    ),
+)  # fmt: skip
+
+
+def test_losses_of_answers_without_content_point_to_what_is_there() -> None:
+    """No choice, a candidate that was blocked, a refusal with its explanation."""
+    for (source, body), target in product(_UNUSUAL, FORMATS):
+        for loss in dragoman.translate_response(body, source=source, target=target).losses:
+            if loss.severity not in {"noted", "invented"}:
+                assert reaches(body, loss.path), (source, target, loss)

@@ -102,6 +102,8 @@ _NULL = Raw(b"null")
 class _Choice(Struct, gc=False):
     content: tuple[TokenLogprob, ...] | None = None
     refusal: Raw | UnsetType = UNSET
+    reasoning_content: Raw | UnsetType = UNSET
+    """DeepSeek: the tokens of the reasoning."""
 
 
 _decode_choice = msgspec.json.Decoder(_Choice).decode
@@ -115,6 +117,15 @@ def read_choice(raw: Raw) -> tuple[TokenLogprob, ...]:
         return ()
     is_all = found.refusal is UNSET or bytes(found.refusal) in {b"null", b"[]"}
     return found.content or () if is_all else ()
+
+
+def read_reasoning(raw: Raw) -> Raw | None:
+    """Return the tokens of the reasoning, which other APIs do not have; None if there are none."""
+    try:
+        found = _decode_choice(raw).reasoning_content
+    except msgspec.ValidationError:
+        return None
+    return None if found is UNSET or bytes(found) in {b"null", b"[]"} else found
 
 
 def write_choice(tokens: tuple[TokenLogprob, ...]) -> Raw:

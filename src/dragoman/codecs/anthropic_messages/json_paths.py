@@ -157,6 +157,7 @@ _OF_AN_ANSWER = {
     "finish": "stop_reason",
     "finish.stop_sequence": "stop_sequence",
     "finish.stop_details": "stop_details",
+    "finish.explanation": "stop_details.explanation",
     "arguments": "input",
     "usage.cache_written": "usage.cache_creation_input_tokens",
     "usage.cached": "usage.cache_read_input_tokens",

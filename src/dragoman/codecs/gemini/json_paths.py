@@ -298,6 +298,8 @@ def _response_path(
     if field.startswith("candidate."):
         return f"{candidate}.{field.removeprefix('candidate.')}"
     if part_index is None:
+        if not field and "~content" in notes_of(completion.messages[message_index]):
+            return candidate
         return f"{candidate}.content.{field}" if field else f"{candidate}.content"
     if field.startswith("citations"):
         return f"{candidate}.{tables.of(completion.messages[message_index], _grounding_key)}"

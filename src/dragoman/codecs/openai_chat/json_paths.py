@@ -202,9 +202,13 @@ class _ResponsePaths:
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            return _answer_path(field)
+            is_empty = field.startswith("finish") and not self._completion.messages
+            return "$.choices" if is_empty else _answer_path(field)
         path = f"$.choices[{message_index}]"
         if part_index is None:
+            notes = (self._completion.messages[message_index].metadata or {}).get(FAMILY, {})
+            if not field and "~message" in notes:
+                return path
             of_the_choice = field.removeprefix(KEY).startswith(("choice.", "logprobs"))
             path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
             return path if of_the_choice or not field else f"{path}.{field}"

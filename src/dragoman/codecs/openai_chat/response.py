@@ -8,7 +8,7 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.logprobs import read_choice, report_ids, tokens_by_candidate, write_choice
+from dragoman.codecs.logprobs import read_choice, read_reasoning, report_ids, tokens_by_candidate, write_choice
 from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
@@ -316,6 +316,9 @@ def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
     return decode_choice_notes(message, choice, position)
 
 
+_REASONING_TOKENS = "logprobs.reasoning_content"
+
+
 def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
     """Return the message with notes on the other fields of its choice."""
     notes: Extra = {}
@@ -324,7 +327,10 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
     if choice.logprobs is UNSET:
         notes["~logprobs"] = ABSENT
     elif choice.logprobs != NULL:
-        notes[MODELLED + "logprobs" if read_choice(choice.logprobs) else "logprobs"] = choice.logprobs
+        is_modelled = bool(read_choice(choice.logprobs))
+        notes[MODELLED + "logprobs" if is_modelled else "logprobs"] = choice.logprobs
+        if is_modelled and (thoughts := read_reasoning(choice.logprobs)) is not None:
+            notes[_REASONING_TOKENS] = thoughts
     if choice.finish_reason is UNSET:
         notes["~finish"] = ABSENT
     keys = _choice_keys(choice)
@@ -402,6 +408,7 @@ def _encode_choice(
     notes = dict((message.metadata or {}).get(FAMILY, {}))
     logprobs: WireValue = UNSET if "~logprobs" in notes and not tokens else write_choice(tokens)
     logprobs = notes.pop("logprobs", notes.pop(MODELLED + "logprobs", logprobs))
+    notes.pop(_REASONING_TOKENS, None)  # among the others
     place: WireValue = notes.get("~index", position)
     body = encoder.encode_assistant(structs.replace(message, metadata={FAMILY: notes}))
     if _NO_ROLE in notes:

@@ -274,8 +274,9 @@ class PayloadDecoder(EventDecoder):
         tokens = convert_tokens(logprobs.get("content")) if isinstance(logprobs, dict) else ()
         if tokens:
             self._book.events.append(LogprobsDelta(tokens, candidate))
-        if isinstance(logprobs, dict) and logprobs.get("refusal"):
-            self._notes["logprobs"] = Raw(encode_json({"refusal": logprobs["refusal"]}))  # of the last fragment
+        if isinstance(logprobs, dict) and (logprobs.get("refusal") or logprobs.get("reasoning_content")):
+            others = {key: logprobs[key] for key in ("refusal", "reasoning_content") if logprobs.get(key)}
+            self._notes["logprobs"] = Raw(encode_json(others))  # of the last fragment
 
     def _note_keys(self, payload: bytes, candidate: int = 0) -> None:
         """Note keys of a chunk, and of its choice, that say more of the answer. Later values replace earlier ones."""
