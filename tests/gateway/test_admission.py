@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import struct
 import threading
@@ -17,15 +18,18 @@ import zstandard
 from h2.connection import H2Connection
 from h2.events import ResponseReceived, StreamReset
 
+from dragoman.gateway.openapi import DESCRIBED
 from dragoman.sim.server import Simulator
 from tests.gateway.running import send
 from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.served import Served, served
 from tests.gateway.test_failures import chat, provider
 from tests.gateway.test_http_conformance import frame
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
 
+PAGE = ("live", "playground", "keys", "logout", "nothing")
 KEY = {"authorization": "Bearer sesame"}
 MEBIBYTE = 1 << 20
 BODY = json.dumps(chat("p/claude-sonnet-5")).encode()
@@ -36,7 +40,9 @@ KEYED = POST + b"authorization: Bearer sesame\r\n"
 @pytest.fixture(scope="module")
 def locked(dragoman_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Default limits, but for the sum of all bodies, which a test can reach."""
-    text = f'[server]\nkeys = ["sesame"]\nmax_buffered = {80 * MEBIBYTE}\n' + provider("p", dragoman_simulator.url)
+    text = f'[server]\nkeys = ["sesame"]\nmax_buffered = {80 * MEBIBYTE}\n[mcp]\nserve = true\n' + provider(
+        "p", dragoman_simulator.url
+    )
     with served(tmp_path_factory.mktemp("gateway"), text, "--quiet") as gateway:
         assert is_well(gateway)
         yield gateway
@@ -93,6 +99,21 @@ def test_large_bodies_without_a_key_take_no_memory(locked: Served, chunked: bool
     assert highest - before < 10
     assert locked.cpu_seconds - cpu < 5
     assert is_well(locked)
+
+
+OPEN = {"/", "/health", "/ready", "/openapi.json", "/api/version"}
+"""What needs no key."""
+ENDPOINTS = sorted({(row.method, row.path) for row in DESCRIBED} | {("POST", f"/_/api/{name}") for name in PAGE})
+
+
+@promise("gateway:admission", "gateway:keys")
+@each(("method", "path"), ENDPOINTS)
+def test_every_endpoint_checks_the_key_before_it_waits_for_a_body(locked: Served, method: str, path: str) -> None:
+    line = f"{method} {re.sub('{.*?}', 'x', path)} HTTP/1.1".encode()
+    with locked.connect() as sock:
+        sock.sendall(line + b"\r\nhost: x\r\nx-dragoman-page: 1\r\ncontent-length: 50000000\r\n\r\n")
+        status = int(answer(sock)[9:12])
+    assert status in ({200} if path in OPEN else {401, 403}), status  # Google and Amazon answer 403
 
 
 @promise("gateway:admission")
