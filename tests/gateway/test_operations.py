@@ -337,6 +337,7 @@ def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     assert text.count("{") == text.count("}")
     assert "proxy_buffering off;" in text
+    assert "proxy_set_header X-Forwarded-Proto $scheme;" in text
     nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     if nginx is None:
         pytest.skip("nginx is not installed")
