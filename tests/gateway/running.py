@@ -21,7 +21,7 @@ from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.exchange import ServerLimits
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.served_agents import serve_agents
-from dragoman.gateway.serving import Among, Front, Running, Setting, serving, simulators_at
+from dragoman.gateway.serving import Front, Running, Setting, WorkerLink, serving, simulators_at
 
 TIMEOUT = 60.0
 
@@ -69,7 +69,7 @@ class RunningGateway:
         limits: ServerLimits | None = None,
         *,
         front: Front | None = None,
-        among: Among | None = None,
+        worker_link: WorkerLink | None = None,
         agents: Mapping[str, Agent[Any]] | None = None,
     ) -> None:
         self.url = ""
@@ -77,7 +77,7 @@ class RunningGateway:
         self._setting = setting
         self._limits = limits
         self._front = front
-        self._among = among
+        self._worker_link = worker_link
         self._agents = agents
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -111,12 +111,12 @@ class RunningGateway:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        setting, among = self._setting, self._among
+        setting, worker_link = self._setting, self._worker_link
         async with AsyncExitStack() as stack:
             if self._agents is not None:
-                setting, among = await stack.enter_async_context(serve_agents(self._agents, setting, among))
+                setting, worker_link = await stack.enter_async_context(serve_agents(self._agents, setting, worker_link))
             running = await stack.enter_async_context(
-                serving(setting, log=self.log, limits=self._limits, front=self._front, among=among)
+                serving(setting, log=self.log, limits=self._limits, front=self._front, worker_link=worker_link)
             )
             self.url, self.running = running.url, running
             self._ready.set()

@@ -43,8 +43,8 @@ def two(dragoman_simulator: Simulator) -> Iterator[list[RunningGateway]]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = []
         for place in range(2):
-            among = OtherWorkers(Path(folder), place, 2).among
-            worker = RunningGateway(simulated(dragoman_simulator.url), front=page_before, among=among)
+            worker_link = OtherWorkers(Path(folder), place, 2).link
+            worker = RunningGateway(simulated(dragoman_simulator.url), front=page_before, worker_link=worker_link)
             workers.append(stack.enter_context(worker))
         yield workers
 

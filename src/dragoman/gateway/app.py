@@ -98,7 +98,7 @@ class Gateway:
         self.mcp_endpoint: McpEndpoint | None = None
         self.metrics = Metrics()
         self.relay = Relay()
-        self.siblings: Peers | None = None
+        self.other_workers: Peers | None = None
         """The other workers, if there are any."""
         self.private: dict[str, Application] = worker_endpoints(self)
         """Handlers for other workers only, by path: what each reports about itself."""

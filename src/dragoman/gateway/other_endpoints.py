@@ -131,7 +131,7 @@ async def _front(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record:
 
 async def _health(gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
     own = _own_health(gateway, asking=1)
-    others = [] if gateway.siblings is None else await gateway.siblings.ask("/health")
+    others = [] if gateway.other_workers is None else await gateway.other_workers.ask("/health")
     _put(exchange, record, merge_health([own, *others]) if others else Raw(own))
 
 
@@ -156,7 +156,7 @@ def _encoded_description() -> bytes:
 async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     await gateway.admit(endpoint, exchange, record)
     own = _own_metrics(gateway)
-    others = [] if gateway.siblings is None else await gateway.siblings.ask("/metrics")
+    others = [] if gateway.other_workers is None else await gateway.other_workers.ask("/metrics")
     record.status = 200
     whole = merge_metrics([text.decode() for text in (own, *others)]).encode() if others else own
     exchange.send(200, _TEXT, whole)

@@ -129,26 +129,26 @@ class OtherWorkers:
             await client.close()
 
     @asynccontextmanager
-    async def among(
+    async def link(
         self, gateway: Gateway, application: Application, limits: ServerLimits
     ) -> AsyncIterator[Application]:
-        """Listen for the other workers, and make them available as `gateway.siblings`."""
+        """Listen for the other workers, and make them available as `gateway.other_workers`."""
 
-        async def for_siblings(exchange: Exchange) -> None:
+        async def for_workers(exchange: Exchange) -> None:
             await gateway.private.get(exchange.head.path, _not_found)(exchange)
 
         def for_clients(exchange: Exchange) -> Awaitable[None]:
             return self.hand_over(exchange) if is_for_the_page(exchange.head) else application(exchange)
 
-        servers = [await _listening(self._socket(self._place), for_siblings, limits)]
+        servers = [await _listening(self._socket(self._place), for_workers, limits)]
         if self.is_first:
             servers.append(await _listening(self._page, application, limits))
-        gateway.siblings = self
+        gateway.other_workers = self
         shows_the_page = self.is_first or not gateway.config.server.page
         try:
             yield application if shows_the_page else for_clients
         finally:
-            gateway.siblings = None
+            gateway.other_workers = None
             for server in servers:
                 await server.close(0.0)
 

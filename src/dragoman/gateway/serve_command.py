@@ -23,10 +23,10 @@ from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import (
-    Among,
     Front,
     Running,
     Setting,
+    WorkerLink,
     check_exposure,
     environment,
     has_keys,
@@ -146,8 +146,8 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
         config = structs.replace(config, server=shared)
 
     async def work(place: int, is_new: bool) -> None:  # noqa: FBT001 - called by WorkerPool
-        siblings = OtherWorkers(folder, place, options.workers)
-        await _work(options, config, listening, speaks=is_new and place == 0, siblings=siblings)
+        other_workers = OtherWorkers(folder, place, options.workers)
+        await _work(options, config, listening, speaks=is_new and place == 0, other_workers=other_workers)
 
     return WorkerPool(options.workers, work).run()
 
@@ -158,7 +158,7 @@ async def _work(
     listening: socket.socket,
     *,
     speaks: bool,
-    siblings: OtherWorkers | None = None,
+    other_workers: OtherWorkers | None = None,
 ) -> None:
     found = environment()
     local = await find_local_servers(found)
@@ -169,14 +169,14 @@ async def _work(
             simulated = await stack.enter_async_context(simulators())
             simulated = {name: url for name, url in simulated.items() if name not in local}
         setting = Setting(config=config, environment=found, simulated=simulated, local=local, page_key=options.page_key)
-        among: Among | None = None if siblings is None else siblings.among
+        worker_link: WorkerLink | None = None if other_workers is None else other_workers.link
         named: tuple[str, ...] = ()
         if options.agents:
             from dragoman.gateway.served_agents import load_agent, serve_agents  # noqa: PLC0415 - rarely needed
 
             agents = dict(load_agent(place) for place in options.agents)
             named = tuple(agents)
-            setting, among = await stack.enter_async_context(serve_agents(agents, setting, among))
+            setting, worker_link = await stack.enter_async_context(serve_agents(agents, setting, worker_link))
 
         def ready(running: Running) -> None:
             if speaks:
@@ -184,7 +184,9 @@ async def _work(
                 sys.stderr.write("".join(f"{line}\n" for line in lines))
                 sys.stderr.flush()
 
-        await run(setting, file=options.file, listening=listening, ready=ready, front=options.front, among=among)
+        await run(
+            setting, file=options.file, listening=listening, ready=ready, front=options.front, worker_link=worker_link
+        )
 
 
 def _greeting(running: Running, setting: Setting, agents: Sequence[str], *, offline: bool) -> Iterable[str]:

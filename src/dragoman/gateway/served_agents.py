@@ -31,7 +31,7 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable
 from dragoman.gateway.exchange import Application, Exchange, ServerLimits
 from dragoman.gateway.http_server import Server
-from dragoman.gateway.serving import Among, Setting, listening_socket
+from dragoman.gateway.serving import Setting, WorkerLink, listening_socket
 from dragoman.gateway.state.base import Store, Unavailable
 from dragoman.ir import Failure, StreamFailed
 from dragoman.losses import LossLog
@@ -70,8 +70,8 @@ def load_agent(place: str) -> tuple[str, Agent[Any]]:
 
 @asynccontextmanager
 async def serve_agents(
-    agents: Mapping[str, Agent[Any]], setting: Setting, among: Among | None = None
-) -> AsyncIterator[tuple[Setting, Among]]:
+    agents: Mapping[str, Agent[Any]], setting: Setting, worker_link: WorkerLink | None = None
+) -> AsyncIterator[tuple[Setting, WorkerLink]]:
     """Return what `serving` needs to offer these agents as models and at endpoints for front ends."""
     served = ServedAgents(agents)
 
@@ -80,10 +80,10 @@ async def serve_agents(
         gateway: Gateway, application: Application, limits: ServerLimits
     ) -> AsyncIterator[Application]:
         whole = served.before(gateway, application)
-        if among is None:
+        if worker_link is None:
             yield whole
             return
-        async with among(gateway, whole, limits) as found:
+        async with worker_link(gateway, whole, limits) as found:
             yield found
 
     async with served.serving():

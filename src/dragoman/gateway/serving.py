@@ -78,7 +78,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 Front: TypeAlias = Callable[[Gateway, Setting, str], AbstractAsyncContextManager[Application]]
 """An application in front of a gateway, such as the page, that passes on requests that are not its own."""
-Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
+WorkerLink: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
 """Connects one worker to the others, and forwards requests that another worker must answer."""
 
 
@@ -126,7 +126,7 @@ async def serving(
     log: Log | None = None,
     limits: ServerLimits | None = None,
     front: Front | None = None,
-    among: Among | None = None,
+    worker_link: WorkerLink | None = None,
 ) -> AsyncIterator[Running]:
     """Run a gateway until the block is left."""
     config = setting.config.server
@@ -156,8 +156,8 @@ async def serving(
     if front is not None and config.page:
         application = await fronts.enter_async_context(front(gateway, setting, url))
     limited = limits or _limits(config)
-    if among is not None:
-        application = await fronts.enter_async_context(among(gateway, application, limited))
+    if worker_link is not None:
+        application = await fronts.enter_async_context(worker_link(gateway, application, limited))
     server = Server(application, limited)
     await server.listen(bound, tls)
     tending = asyncio.ensure_future(ledger.tend())
@@ -309,7 +309,7 @@ async def run(
     listening: socket.socket | None,
     ready: Callable[[Running], None],
     front: Front | None = None,
-    among: Among | None = None,
+    worker_link: WorkerLink | None = None,
 ) -> None:
     """Run a gateway until SIGINT or SIGTERM.
 
@@ -317,7 +317,7 @@ async def run(
     """
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    async with serving(setting, listening=listening, front=front, among=among) as running:
+    async with serving(setting, listening=listening, front=front, worker_link=worker_link) as running:
 
         def reload() -> None:
             running.gateway.log.reopen()

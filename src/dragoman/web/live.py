@@ -149,14 +149,14 @@ class _Live:
     # ── several workers ──
 
     async def _ask(self, path: str, user: PageUser, **more: str) -> list[bytes]:
-        siblings = self._gateway.siblings
-        return [] if siblings is None else await siblings.ask(_path_for(path, user, **more))
+        other_workers = self._gateway.other_workers
+        return [] if other_workers is None else await other_workers.ask(_path_for(path, user, **more))
 
     async def _follow(self, user: PageUser, stream: Stream, allowed: Allowed) -> None:
         """Forwards other workers' requests as changes, whether or not they were in the snapshot."""
-        if self._gateway.siblings is None:
+        if self._gateway.other_workers is None:
             return
-        async for event in self._gateway.siblings.follow(_path_for(_FEED, user)):
+        async for event in self._gateway.other_workers.follow(_path_for(_FEED, user)):
             if not await allowed():
                 break
             stream.put("changes", Raw(event))
