@@ -11,6 +11,7 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.registry import folder_of
 from dragoman.errors import EncodeError
+from dragoman.streams import StreamTranslator
 from tests import strategies
 from tests.support.cases import each
 from tests.support.formats import refusals
@@ -242,3 +243,19 @@ def test_schemas_of_others_say_that_they_are_objects(server: str) -> None:
     own = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function"}]}
     own["tools"][0]["function"] = {"name": "f", "parameters": {"properties": {}}}  # type: ignore[index]
     assert dragoman.translate_request(own, source="openai-chat", target=server).body["tools"] == own["tools"]
+
+
+@promise("law:1-identity", "law:10-bad-input-good-words")
+def test_a_time_with_a_fraction_does_not_cost_the_answer() -> None:
+    """Servers that write `time.time()` as it is."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
+    body = {"id": "a", "object": "chat.completion", "created": 1763480000.25, "model": "m", "choices": [choice]}
+    assert dragoman.decode_response(body, "openai-chat").created == 1763480000
+    same = dragoman.translate_response(body, source="openai-chat", target="openai-chat")
+    assert (json.loads(same.json()), same.losses) == (body, ())
+    chunk = {**body, "choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]}
+    translator = StreamTranslator(source="openai-chat", target="openai-responses")
+    translator.feed(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
+    translator.close()
+    assert (translator.failure, translator.completion.text) == (None, "hi")
+    assert translator.completion.created == 1763480000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -15,6 +16,18 @@ def read_time(raw: Raw) -> int | None:
         return int(msgspec.json.decode(raw, type=dt.datetime).timestamp())
     except (msgspec.DecodeError, OverflowError, ValueError):
         return None
+
+
+def whole_seconds(created: Any) -> int | None:
+    """Return a time in seconds without the fraction that some servers send."""
+    if type(created) is not float:
+        seconds: int | None = created
+        return seconds
+    return int(created) if abs(created) < _LATEST else None
+
+
+_LATEST = 1e12
+"""Later than any time that can be written, in seconds."""
 
 
 @lru_cache(maxsize=64)  # the events of a stream, and its answer, share one

@@ -25,6 +25,7 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier
+from dragoman.codecs.timestamps import whole_seconds
 from dragoman.ir import (
     Completion,
     Finish,
@@ -268,6 +269,8 @@ def decode_response(body: bytes) -> Completion:
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
+    if type(wire.created) is float:
+        extra[MODELLED + "created"] = to_raw(wire.created)
     messages = []
     finishes = []
     logprobs = []
@@ -289,7 +292,7 @@ def decode_response(body: bytes) -> Completion:
         None if usage is UNSET else decode_usage(usage, tier),
         wire.id,
         wire.model,
-        wire.created,
+        whole_seconds(wire.created),
         tuple(finishes) if len(finishes) > 1 else (),
         {FAMILY: extra},
         tuple(logprobs),
@@ -365,7 +368,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
         choices,
         completion.id,
         UNSET if native else OBJECT,
-        completion.created if native else completion.created or 0,
+        _written_time(completion, extra) if native else completion.created or 0,
         completion.model,
         UNSET if completion.usage is None else encode_usage(completion.usage),
     )
@@ -373,6 +376,11 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
         return Encoded(splice(wire, extra))
     tier = named_tier(completion.usage, ANSWERED_BY_OPENAI)
     return Encoded(splice(wire, {key: to_raw(word) for key, word in tier.items()}) if tier else encode_json(wire))
+
+
+def _written_time(completion: Completion, extra: Extra | None) -> int | None:
+    """Return the time of creation; None if it is among the other keys, because it has a fraction."""
+    return None if extra and MODELLED + "created" in extra else completion.created
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:

@@ -39,6 +39,7 @@ from dragoman.codecs.reading import MALFORMED
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.timestamps import whole_seconds
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
 from dragoman.ir import (
     AnyEvent,
@@ -357,7 +358,8 @@ class PayloadDecoder(EventDecoder):
         opening = _openings.decode(payload)
         self._seed = opening.id or ""
         self._note_keys(payload)
-        self._book.events.append(StreamStart(opening.id or None, opening.model or None, opening.created))
+        created = whole_seconds(opening.created)
+        self._book.events.append(StreamStart(opening.id or None, opening.model or None, created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")

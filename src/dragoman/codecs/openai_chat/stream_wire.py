@@ -111,4 +111,4 @@ class Opening(Struct, gc=False):
 
     id: str | None = None
     model: str | None = None
-    created: int | None = None
+    created: int | float | None = None

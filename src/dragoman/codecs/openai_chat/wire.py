@@ -448,7 +448,7 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
     choices: list[ChoiceWire]
     id: MaybeStr = None
     object: Raw | UnsetType = UNSET
-    created: MaybeInt = None
+    created: MaybeNumber = None
     model: MaybeStr = None
     usage: Raw | UnsetType = UNSET
     service_tier: Raw | UnsetType = UNSET
