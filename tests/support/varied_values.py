@@ -557,7 +557,7 @@ def _counted() -> Cases:
     for tier in ("default", "priority", "flex", "batch", "odd", ""):
         yield "usage", tier, ir.Completion(message, ir.Finish("stop"), usage=ir.Usage(9, 5, service_tier=tier))
     for written, hour in product((None, 0, 3), (0, 1, 3, 5)):
-        counted = {"cache_written": written, "details": {"cache_written_1h": hour}}
+        counted: dict[str, Any] = {"cache_written": written, "details": {"cache_written_1h": hour}}
         yield "usage", str(counted), ir.Completion(message, ir.Finish("stop"), usage=ir.Usage(9, 5, **counted))
     for details in ({"cache_written_1h": 3}, {"cache_written_5m": 3}, {"audio_input": 2}, {"odd": 1}, {"tool_use": 4}):
         usage = ir.Usage(input=9, output=5, cache_written=3, image=2, searches=1, details=details)

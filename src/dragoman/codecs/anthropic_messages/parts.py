@@ -514,6 +514,7 @@ def remarked(block: Any, mark: WireValue) -> WireValue:
 
 def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
     inner = inner_extra(notes, "source")
-    if inner is not None and block.source is not UNSET:  # a source in blocks is noted whole
-        block = structs.replace(block, source=spliced(block.source, inner))
+    source: Any = block.source  # UNSET for a source in blocks, which is noted whole
+    if inner is not None and source is not UNSET:
+        block = structs.replace(block, source=spliced(source, inner))
     return spliced(block, notes) if notes else block
