@@ -35,6 +35,7 @@ def main() -> int:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     os.environ.setdefault("SOURCE_DATE_EPOCH", _time_of_commit())
+    os.environ.pop("PYTHONPATH", None)  # a dragoman on it would count as installed
     with tempfile.TemporaryDirectory() as folder:
         sdist = _build_sdist(place)
         _build_wheel(sys.executable, sdist, place, {"DRAGOMAN_COMPILE": "0"})

@@ -66,20 +66,21 @@ def test_the_compiled_wheel_contains_no_paths_of_this_machine(wheel: Path) -> No
 def test_pip_chooses_the_compiled_wheel_and_it_converts(wheel: Path, tmp_path: Path) -> None:
     """Beside the pure one, and in an environment that has msgspec and nothing else."""
     shelf = tmp_path / "shelf"
-    pure = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_COMPILE"}
+    # Without the compiled package that this process has on its path.
+    clean = {name: value for name, value in os.environ.items() if name not in {"DRAGOMAN_COMPILE", "PYTHONPATH"}}
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(shelf)]
-    subprocess.run(build, cwd=ROOT, env=pure, check=True, capture_output=True)  # noqa: S603 - our own project
+    subprocess.run(build, cwd=ROOT, env=clean, check=True, capture_output=True)  # noqa: S603 - our own project
     (shelf / wheel.name).symlink_to(wheel)
     packages = empty_environment(tmp_path / "env")
     (packages / "msgspec").symlink_to(Path(msgspec.__file__).parent)
     programs = tmp_path / "env" / "bin"
     pip = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--no-index", "--no-deps"]
-    subprocess.run([*pip, "--find-links", str(shelf), "dragoman"], check=True, capture_output=True)  # noqa: S603
+    subprocess.run([*pip, "--find-links", str(shelf), "dragoman"], env=clean, check=True, capture_output=True)  # noqa: S603
     commands: tuple[tuple[list[Path | str], str], ...] = (
         ([programs / "dragoman", "--version"], f"dragoman {dragoman.__version__} (compiled)\n"),
         ([programs / "dragoman", "doctor", "--offline"], "core: compiled (to run the source: "),
         ([programs / "python", "-I", ROOT / "tests" / "extras" / "core.py"], ""),
     )
     for command, expected in commands:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+        ran = subprocess.run(command, env=clean, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
         assert (ran.returncode, expected in ran.stdout) == (0, True), ran.stdout[-1000:] + ran.stderr[-2000:]
