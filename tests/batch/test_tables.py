@@ -13,6 +13,7 @@ import pytest
 from dragoman.batch import ConvertOptions, Job, JobOptions, RunOptions, SourceError, convert, run_job
 from dragoman.batch.tables import TableError
 from tests.batch.conversations import lines, one_by_one, written
+from tests.cli.command import run
 from tests.support.promises import promise
 
 ALONE = RunOptions(workers=1, overwrite=True)
@@ -178,3 +179,23 @@ def test_a_folder_on_object_storage_is_read_as_one_on_this_machine(name: str, tm
         convert("memory://empty", str(tmp_path / "no.jsonl"), ALONE, target="gemini")
     with pytest.raises(SourceError, match="no such file"):
         convert("memory://missing", str(tmp_path / "no.jsonl"), ALONE, target="gemini")
+
+
+@promise("batch:bad-input")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_table_is_not_read_from_stdin(suffix: str, tmp_path: Path) -> None:
+    table = tmp_path / f"table.{suffix}"
+    run_job(job(written(tmp_path, 5), table), ALONE)
+    done = run("batch", "convert", "-", "--to", "gemini", "-o", str(tmp_path / "out.jsonl"), stdin=table.read_bytes())
+    assert done.returncode == 2
+    assert b"table from stdin" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@promise("batch:bad-input")
+def test_a_table_that_a_database_does_not_have(tmp_path: Path) -> None:
+    database = tmp_path / "table.sqlite"
+    run_job(job(written(tmp_path, 5), database), ALONE)
+    options = JobOptions(convert=ConvertOptions(target="gemini"), table="chats")
+    with pytest.raises(TableError, match="no table 'chats'; there are: records"):
+        Job([str(database)], str(tmp_path / "out.jsonl"), options)

@@ -191,8 +191,17 @@ def _is_data(file: PurePosixPath, known: set[str]) -> bool:
     return file.name not in _ABOUT_DATA or not any(str(file.parent / name) in known for name in _ABOUT_DATA[:2])
 
 
+_TABLE_STARTS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow", b"SQLite format 3\0": "SQLite"}
+
+
 def _stdin_source() -> Source:
-    compression = _compression_of(_start_of_stdin())
+    start = _start_of_stdin()
+    table = next((kind for magic, kind in _TABLE_STARTS.items() if start.startswith(magic)), None)
+    if table is not None:
+        raise SourceError(
+            f"cannot read a {table} table from stdin, because it is not read in order; name the file instead"
+        )
+    compression = _compression_of(start)
     text = _start_of_stdin(compression).removeprefix(BOM).lstrip()
     # Of one long line only the start is seen: it may be a line that is a list of messages, or an array of records.
     # One that begins with a line end is what programs print for people.

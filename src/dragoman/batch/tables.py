@@ -182,9 +182,10 @@ def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
     tables = [table for table in found if not table.startswith("sqlite_")]
     if options.table is None and len(tables) == 1:
         return cast("str", tables[0])
-    if options.table is None or options.table not in tables:
-        raise TableError(f"{name}: name the table with --table; there are: {', '.join(tables)}")
-    return options.table
+    if options.table in tables:
+        return cast("str", options.table)
+    problem = "name the table with --table" if options.table is None else f"no table {options.table!r}"
+    raise TableError(f"{name}: {problem}; there are: {', '.join(tables)}")
 
 
 def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:

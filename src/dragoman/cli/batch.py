@@ -189,7 +189,7 @@ def _add_conversion(parser: argparse.ArgumentParser) -> None:
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("execution").add_argument
-    add("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    add("--workers", type=int, metavar="N", help="processes (default: one per core, one for small jobs)")
     add("--ray", metavar="ADDRESS", help="run on this Ray cluster: auto, HOST:PORT, or local to start one here")
     add("--shard-size", type=int, default=16, metavar="MB", help="input per shard (default: %(default)s)")
     add(
