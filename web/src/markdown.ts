@@ -12,7 +12,7 @@ const INLINE = new RegExp(
     "\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+\\*?)*)\\*\\*(?!\\*)",
     "(?<![\\w*])[*_](?<italic>[^*_\\s](?:[^*_\\n]*[^*_\\s])?)[*_](?![\\w*])",
     "~~(?<struck>[^~\\n]+)~~",
-    "\\[(?<label>[^\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
+    "\\[(?<label>[^\\[\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
     "(?<bare>https?:\\/\\/[^\\s<>()]+[^\\s<>().,;:!?'\"])",
   ].join("|"),
   "g",
@@ -52,6 +52,7 @@ const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^\s*>\s?(.*)/;
 const ROW = /^\s*\|(.*)\|\s*$/;
 const DELIMITERS = /^\s*\|[\s:|-]+\|\s*$/;
+const DEEPEST = 20; // levels of quotes and lists; what is deeper is shown as text, because a model may answer anything
 const HEADINGS = ["h3", "h4", "h5", "h6"] as const; // the page itself has the first two
 
 function codeBlock(code: string, language: string): HTMLElement {
@@ -84,10 +85,11 @@ function rule(lines: readonly string[], at: number): Read | null {
   return RULE.test(lines[at] ?? "") ? [element("hr"), at + 1] : null;
 }
 
-function quote(lines: readonly string[], at: number): Read | null {
+function quote(lines: readonly string[], at: number, depth: number): Read | null {
+  if (depth >= DEEPEST) return null;
   const inner: string[] = [];
   for (let found; (found = QUOTE.exec(lines[at] ?? "")); at += 1) inner.push(found[1] ?? "");
-  return inner.length ? [element("blockquote", {}, ...blocks(inner)), at] : null;
+  return inner.length ? [element("blockquote", {}, ...blocks(inner, depth + 1)), at] : null;
 }
 
 function table(lines: readonly string[], at: number): Read | null {
@@ -103,16 +105,16 @@ function table(lines: readonly string[], at: number): Read | null {
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 const isBlank = (line: string | undefined): boolean => line !== undefined && line.trim() === "";
 
-function list(lines: readonly string[], at: number): Read | null {
+function list(lines: readonly string[], at: number, depth: number): Read | null {
   const first = ITEM.exec(lines[at] ?? "");
-  if (first === null) return null;
-  const depth = first[1]?.length ?? 0;
+  if (first === null || depth >= DEEPEST) return null;
+  const indent = first[1]?.length ?? 0;
   const made = element(/\d/.test(first[2] ?? "") ? "ol" : "ul");
   while (at < lines.length) {
     const item = ITEM.exec(lines[at] ?? "");
-    if (item === null || (item[1]?.length ?? 0) < depth) break;
-    const [own, next] = itemLines(lines, at, item, depth);
-    made.append(element("li", {}, ...(own.length > 1 ? blocks(own) : inline(own[0] ?? ""))));
+    if (item === null || (item[1]?.length ?? 0) < indent) break;
+    const [own, next] = itemLines(lines, at, item, indent);
+    made.append(element("li", {}, ...(own.length > 1 ? blocks(own, depth + 1) : inline(own[0] ?? ""))));
     at = next;
     while (isBlank(lines[at]) && ITEM.test(lines[at + 1] ?? "")) at += 1;
   }
@@ -120,11 +122,11 @@ function list(lines: readonly string[], at: number): Read | null {
 }
 
 /** What belongs to one item: its own line, and all that is deeper. */
-function itemLines(lines: readonly string[], at: number, item: RegExpExecArray, depth: number): [string[], number] {
+function itemLines(lines: readonly string[], at: number, item: RegExpExecArray, indent: number): [string[], number] {
   const own = [item[3] ?? ""];
   for (at += 1; at < lines.length; at += 1) {
     const line = lines[at] ?? "";
-    const ends = isBlank(line) ? !/^\s+\S/.test(lines[at + 1] ?? "") : indentOf(line) <= depth;
+    const ends = isBlank(line) ? !/^\s+\S/.test(lines[at + 1] ?? "") : indentOf(line) <= indent;
     if (ends) break;
     own.push(line.slice(Math.min(indentOf(line), (item[1]?.length ?? 0) + 2)));
   }
@@ -133,29 +135,37 @@ function itemLines(lines: readonly string[], at: number, item: RegExpExecArray, 
 
 const BLOCKS = [fence, heading, rule, quote, table, list];
 
-function block(lines: readonly string[], at: number): Read | null {
+function block(lines: readonly string[], at: number, depth: number): Read | null {
   for (const read of BLOCKS) {
-    const found = read(lines, at);
+    const found = read(lines, at, depth);
     if (found) return found;
   }
   return null;
 }
 
-function paragraph(lines: readonly string[], at: number): Read {
+/** Whether a block begins here. Without reading it: a paragraph before a nested list would read each level twice. */
+function begins(lines: readonly string[], at: number, depth: number): boolean {
+  const line = lines[at] ?? "";
+  if ([FENCE, HEADING, RULE].some((start) => start.test(line))) return true;
+  if (depth < DEEPEST && (QUOTE.test(line) || ITEM.test(line))) return true;
+  return ROW.test(line) && DELIMITERS.test(lines[at + 1] ?? "");
+}
+
+function paragraph(lines: readonly string[], at: number, depth: number): Read {
   const own = [lines[at] ?? ""];
-  for (at += 1; at < lines.length && !isBlank(lines[at]) && !block(lines, at); at += 1) own.push(lines[at] ?? "");
+  for (at += 1; at < lines.length && !isBlank(lines[at]) && !begins(lines, at, depth); at += 1) own.push(lines[at] ?? "");
   const pieces = own.flatMap((line, index) => (index ? [element("br"), ...inline(line)] : inline(line)));
   return [element("p", {}, ...pieces), at];
 }
 
-function blocks(lines: readonly string[]): HTMLElement[] {
+function blocks(lines: readonly string[], depth = 0): HTMLElement[] {
   const out: HTMLElement[] = [];
   for (let at = 0; at < lines.length; ) {
     if (isBlank(lines[at])) {
       at += 1;
       continue;
     }
-    const [made, next] = block(lines, at) ?? paragraph(lines, at);
+    const [made, next] = block(lines, at, depth) ?? paragraph(lines, at, depth);
     out.push(made);
     at = next;
   }

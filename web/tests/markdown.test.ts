@@ -55,9 +55,10 @@ test("nothing that is said becomes markup", () => {
 test("odd input ends", () => {
   const begun = performance.now();
   const pieces: [string, number][] = [
-    ["*", 5000], ["[", 5000], ["`", 4999], ["> ", 500], ["- ", 1000], ["|", 3000],
+    ["*", 5000], ["[", 100_000], ["[a", 50_000], ["`", 4999], ["> ", 20_000], ["- ", 1000], ["|", 3000],
     ["**a*", 800], ["*a", 2000],
   ];
   for (const [piece, times] of pieces) markdown(piece.repeat(times));
+  markdown(Array.from({ length: 300 }, (_, level) => `${" ".repeat(2 * level)}- a`).join("\n"));
   assert.ok(performance.now() - begun < 3000);
 });

@@ -1023,7 +1023,7 @@ var INLINE = new RegExp([
 	"\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+\\*?)*)\\*\\*(?!\\*)",
 	"(?<![\\w*])[*_](?<italic>[^*_\\s](?:[^*_\\n]*[^*_\\s])?)[*_](?![\\w*])",
 	"~~(?<struck>[^~\\n]+)~~",
-	"\\[(?<label>[^\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
+	"\\[(?<label>[^\\[\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
 	"(?<bare>https?:\\/\\/[^\\s<>()]+[^\\s<>().,;:!?'\"])"
 ].join("|"), "g");
 var SAFE = /^(https?:|mailto:)/i;
@@ -1061,6 +1061,7 @@ var RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 var QUOTE$1 = /^\s*>\s?(.*)/;
 var ROW$1 = /^\s*\|(.*)\|\s*$/;
 var DELIMITERS = /^\s*\|[\s:|-]+\|\s*$/;
+var DEEPEST$1 = 20;
 var HEADINGS = [
 	"h3",
 	"h4",
@@ -1087,10 +1088,11 @@ function heading(lines, at) {
 function rule(lines, at) {
 	return RULE.test(lines[at] ?? "") ? [element("hr"), at + 1] : null;
 }
-function quote(lines, at) {
+function quote(lines, at, depth) {
+	if (depth >= DEEPEST$1) return null;
 	const inner = [];
 	for (let found; found = QUOTE$1.exec(lines[at] ?? ""); at += 1) inner.push(found[1] ?? "");
-	return inner.length ? [element("blockquote", {}, ...blocks(inner)), at] : null;
+	return inner.length ? [element("blockquote", {}, ...blocks(inner, depth + 1)), at] : null;
 }
 function table$2(lines, at) {
 	const first = lines[at] ?? "";
@@ -1106,27 +1108,27 @@ function table$2(lines, at) {
 }
 var indentOf = (line) => line.length - line.trimStart().length;
 var isBlank = (line) => line !== void 0 && line.trim() === "";
-function list(lines, at) {
+function list(lines, at, depth) {
 	const first = ITEM.exec(lines[at] ?? "");
-	if (first === null) return null;
-	const depth = first[1]?.length ?? 0;
+	if (first === null || depth >= DEEPEST$1) return null;
+	const indent = first[1]?.length ?? 0;
 	const made = element(/\d/.test(first[2] ?? "") ? "ol" : "ul");
 	while (at < lines.length) {
 		const item = ITEM.exec(lines[at] ?? "");
-		if (item === null || (item[1]?.length ?? 0) < depth) break;
-		const [own, next] = itemLines(lines, at, item, depth);
-		made.append(element("li", {}, ...own.length > 1 ? blocks(own) : inline$1(own[0] ?? "")));
+		if (item === null || (item[1]?.length ?? 0) < indent) break;
+		const [own, next] = itemLines(lines, at, item, indent);
+		made.append(element("li", {}, ...own.length > 1 ? blocks(own, depth + 1) : inline$1(own[0] ?? "")));
 		at = next;
 		while (isBlank(lines[at]) && ITEM.test(lines[at + 1] ?? "")) at += 1;
 	}
 	return [made, at];
 }
 /** What belongs to one item: its own line, and all that is deeper. */
-function itemLines(lines, at, item, depth) {
+function itemLines(lines, at, item, indent) {
 	const own = [item[3] ?? ""];
 	for (at += 1; at < lines.length; at += 1) {
 		const line = lines[at] ?? "";
-		if (isBlank(line) ? !/^\s+\S/.test(lines[at + 1] ?? "") : indentOf(line) <= depth) break;
+		if (isBlank(line) ? !/^\s+\S/.test(lines[at + 1] ?? "") : indentOf(line) <= indent) break;
 		own.push(line.slice(Math.min(indentOf(line), (item[1]?.length ?? 0) + 2)));
 	}
 	return [own, at];
@@ -1139,26 +1141,37 @@ var BLOCKS = [
 	table$2,
 	list
 ];
-function block(lines, at) {
+function block(lines, at, depth) {
 	for (const read of BLOCKS) {
-		const found = read(lines, at);
+		const found = read(lines, at, depth);
 		if (found) return found;
 	}
 	return null;
 }
-function paragraph(lines, at) {
+/** Whether a block begins here. Without reading it: a paragraph before a nested list would read each level twice. */
+function begins(lines, at, depth) {
+	const line = lines[at] ?? "";
+	if ([
+		FENCE,
+		HEADING,
+		RULE
+	].some((start) => start.test(line))) return true;
+	if (depth < DEEPEST$1 && (QUOTE$1.test(line) || ITEM.test(line))) return true;
+	return ROW$1.test(line) && DELIMITERS.test(lines[at + 1] ?? "");
+}
+function paragraph(lines, at, depth) {
 	const own = [lines[at] ?? ""];
-	for (at += 1; at < lines.length && !isBlank(lines[at]) && !block(lines, at); at += 1) own.push(lines[at] ?? "");
+	for (at += 1; at < lines.length && !isBlank(lines[at]) && !begins(lines, at, depth); at += 1) own.push(lines[at] ?? "");
 	return [element("p", {}, ...own.flatMap((line, index) => index ? [element("br"), ...inline$1(line)] : inline$1(line))), at];
 }
-function blocks(lines) {
+function blocks(lines, depth = 0) {
 	const out = [];
 	for (let at = 0; at < lines.length;) {
 		if (isBlank(lines[at])) {
 			at += 1;
 			continue;
 		}
-		const [made, next] = block(lines, at) ?? paragraph(lines, at);
+		const [made, next] = block(lines, at, depth) ?? paragraph(lines, at, depth);
 		out.push(made);
 		at = next;
 	}
