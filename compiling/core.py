@@ -40,7 +40,7 @@ def compile_core(source: Path, work: Path) -> dict[Path, str]:
     if not done.exists() or done.read_text() != digest:
         _compile(source, work)
         done.write_text(digest)
-    built = (work / "lib").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}")
+    built = sorted((work / "lib").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"))
     return {path: path.relative_to(work / "lib").as_posix() for path in built}
 
 
