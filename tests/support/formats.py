@@ -47,6 +47,44 @@ VARIED_MODELS: Mapping[str, tuple[str, ...]] = {
     "cohere-chat": ("command-a-reasoning-08-2025", "command-a-03-2025"),
 }  # fmt: skip
 
+# And one for each further rule about models in the code, tried only in mixed requests (tests/support/golden.py).
+_OF_OPENAI = (
+    "gpt-5.6",
+    "gpt-4o-audio-preview",
+    "gpt-4o-search-preview",
+    "gpt-5-chat-latest",
+    "o1",
+    "gpt-3.5-turbo",
+    "openai/gpt-6",
+)
+_OF_GOOGLE = ("gemini-2.0-flash", "gemini-2.5-flash-lite", "gemini-2.5-flash-image", "gemma-3-27b-it", "learnlm")
+FURTHER_MODELS: Mapping[str, tuple[str, ...]] = {
+    "openai-chat": (*_OF_OPENAI, "gpt-oss-120b"),
+    "openai-responses": (*_OF_OPENAI, "codex-mini-latest", "computer-use-preview"),
+    "anthropic-messages": (
+        "claude-opus-4-20250514",
+        "claude-3-7-sonnet-latest",
+        "claude-2.1",
+        "claude-haiku-4-5",
+        "claude-opus-5-5",
+        "claude-mythos-preview",
+    ),
+    "gemini": _OF_GOOGLE,
+    "vertex": _OF_GOOGLE,
+    "gemini-interactions": (*_OF_GOOGLE, "deep-research-pro-preview-12-2025"),
+    "bedrock-converse": (
+        "us.meta.llama3-3-70b-instruct-v1:0",
+        "mistral.mistral-large-2402-v1:0",
+        "cohere.command-r-plus-v1:0",
+        "openai.gpt-oss-120b-1:0",
+        "ai21.jamba-1-5-large-v1:0",
+        "amazon.titan-text-express-v1",
+        "us.anthropic.claude-3-5-haiku-20241022-v1:0",
+    ),
+    "ollama-chat": ("llama3.1", "deepseek-r1", "gemma3"),
+    "cohere-chat": ("command-r-08-2024", "command-a-vision-07-2025", "command", "c4ai-aya-expanse-32b"),
+}
+
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "openai-chat": ("openai_chat", {}),
     "openai-responses": ("openai_responses", {}),

@@ -35,7 +35,7 @@ from tests.laws.test_whole_and_streamed import answers, small_pieces, stream_of,
 from tests.support import converse_streams, varied_values
 from tests.support.bodies import ERRORS, PIXEL
 from tests.support.edits import edits
-from tests.support.formats import FAMILY, FORMATS, MODELS, VARIED_MODELS
+from tests.support.formats import FAMILY, FORMATS, FURTHER_MODELS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.mixed_values import Vocabulary, asking, grafted, merged_answers, merged_requests, moved
 from tests.support.modelled_values import with_members, with_words
@@ -252,9 +252,10 @@ def mixed_requests(target: str) -> Iterator[Case]:
     constructed = [request for *_, request in varied_values.requests(models, groups)]
     pools = {"constructed": constructed, "decoded": _decoded_samples("request")}
     pools["both"] = [*constructed[:: len(constructed) // len(pools["decoded"])], *pools["decoded"]]
+    every_model = (None, *models, *FURTHER_MODELS.get(target, ()))
     for name, pool in pools.items():
         count = MERGED if target in FORMATS else MERGED // 3
-        for number, request in enumerate(merged_requests(pool, count, f"{name} {target}")):
+        for number, request in enumerate(merged_requests(pool, every_model, count, f"{name} {target}")):
             yield name, str(number), attempt(of_encoded, dragoman.encode_request, request, target)
 
 

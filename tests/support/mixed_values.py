@@ -47,14 +47,17 @@ def _joined(values: list[Any], lists: dict[str, Any]) -> dict[str, Any]:
     return {**joined, **lists}
 
 
-def merged_requests(pool: list[ir.Request], count: int, about: str) -> Iterator[ir.Request]:
-    """Of two or three requests each: their messages and tools together."""
+def merged_requests(
+    pool: list[ir.Request], models: tuple[str | None, ...], count: int, about: str
+) -> Iterator[ir.Request]:
+    """Of two or three requests each: their messages and tools together, for one of the models."""
     chance = Chance(about)
     for number in range(count):
         chosen = [chance.one(pool) for _ in range(2 + number % 2)]
         tools = {(type(tool), tool.name): tool for request in chosen for tool in request.tools}
         messages = tuple(message for request in chosen for message in request.messages)
-        yield ir.Request(**_joined(chosen, {"messages": messages, "tools": tuple(tools.values())}))
+        lists = {"messages": messages, "tools": tuple(tools.values())}
+        yield ir.Request(**_joined(chosen, {**lists, "model": chance.one(models)}))
 
 
 def merged_answers(pool: list[ir.Completion], count: int, about: str) -> Iterator[ir.Completion]:
