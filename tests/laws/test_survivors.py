@@ -10,11 +10,13 @@ import dragoman
 from dragoman import StreamDecoder, accumulate, ir
 from dragoman.codecs.failures import kind_of_status, status_of_kind
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
+from dragoman.errors import DecodeError
 from dragoman.streams import StreamEncoder
 from tests.support import converse_streams
 from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
+from tests.support.records import RECORDS
 
 
 @promise("law:2-nothing-vanishes")
@@ -536,3 +538,11 @@ def test_a_choice_may_name_no_tool_of_the_request(target: str, mode: Any) -> Non
     request = ir.Request("m", (ir.Message("user", "hi"),), tools, choice, origin=FAMILY[target])
     encoded = dragoman.encode_request(request, target)
     assert "gone" in encoded.json().decode() or encoded.losses
+
+
+@promise("law:10-bad-input-good-words")
+@each("name", [*FORMATS, *RECORDS])
+@each("kind", ["request", "response"])
+def test_bodies_that_are_not_utf_8_are_refused_as_such(name: str, kind: str) -> None:
+    with pytest.raises(DecodeError, match="expected UTF-8 text"):
+        getattr(dragoman, f"decode_{kind}")(b'{"role":"assistant","content":"a\xff"}', name)
