@@ -41,6 +41,9 @@ GOAL = 0.95
 # Mutants that change nothing that a caller could see: (module, kind, text of the line) -> why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("codecs/wire_values.py", "constant", "_SECRET = os.urandom(8).hex()"): "a secret may have any length",
+    ("codecs/gemini/stream.py", "call left out", "_read_full(payload)"): (
+        "a chunk that the full reader refuses reaches the wide one anyway; only the reader of later chunks differs"
+    ),
 }
 
 
@@ -282,7 +285,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=700, help="number of mutants, 0: all (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=15, help="of the sample (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
-    parser.add_argument("--budget", type=float, default=30, help="seconds of tests per mutant (default: %(default)s)")
+    parser.add_argument("--budget", type=float, default=60, help="seconds of pages and of tests (default: %(default)s)")
     parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
     parser.add_argument("--only", nargs="*", default=TESTS, metavar="TESTS", help="test files besides the golden pages")
     parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")

@@ -63,6 +63,17 @@ def compare(pages: list[Page], answer: int) -> int:
     return ALIKE
 
 
+def affordable(pages: list[Page], seconds: float) -> list[Page]:
+    """The first pages that take no longer together."""
+    chosen: list[Page] = []
+    for page in pages:
+        seconds -= page.seconds
+        if seconds < 0 and chosen:
+            break
+        chosen.append(page)
+    return chosen
+
+
 def recorded_page(name: str) -> tuple[set[CodeType], list[int]]:
     """The functions that a page calls, and the digests of its cases; it must be as tests/golden says.
 

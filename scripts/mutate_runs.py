@@ -33,7 +33,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from scripts.mutate_golden import ALIKE, Golden, Page, compare, recorded_page
+from scripts.mutate_golden import ALIKE, Golden, Page, affordable, compare, recorded_page
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
@@ -464,7 +464,7 @@ class Session:
         """(killed, survived or undecided; by which test, or why not)."""
         place = place_of(path)
         changed = changed_functions(text, tree, path)
-        if changed is not None and (page := self._differing_page(path, changed)) is not None:
+        if changed is not None and (page := self._differing_page(path, changed, budget)) is not None:
             self.golden.note(place, page)
             return "killed", page
         reaching = self.coverage.reaching(place, line)
@@ -486,8 +486,8 @@ class Session:
             return self._warm_elsewhere(path, changed, [], budget) or ("survived", "no test reaches it")
         return self._run_cold(path, tree, budget)
 
-    def _differing_page(self, path: Path, changed: dict[CodeType, CodeType]) -> str | None:
-        pages = self.golden.in_order(place_of(path), changed)
+    def _differing_page(self, path: Path, changed: dict[CodeType, CodeType], budget: float) -> str | None:
+        pages = affordable(self.golden.in_order(place_of(path), changed), budget)
 
         def child(answer: int) -> int:
             return compare(pages, answer) if replace_code(self._functions[str(path)], changed) else ALIKE
@@ -588,7 +588,7 @@ class Session:
             test for test in tests if any(one.startswith(place.rpartition("/")[0] + "/") for one in test.lines)
         ]
         chosen = self._in_order(place, tests, min(budget, 20.0))
-        pages = self.golden.near(place)
+        pages = affordable(self.golden.near(place), budget)
         if not chosen and not pages:
             return "undecided", "no test for a fresh import"
         result = self._cold.run(path, tree, pages, [test.id for test in chosen], idle_limit(chosen) + 60)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.mutate import EQUIVALENT, interval, mutants_of, mutated, sampled
-from scripts.mutate_golden import Golden, Page, difference, recorded_page
+from scripts.mutate_golden import Golden, Page, affordable, difference, recorded_page
 from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code, spread
 
 
@@ -163,6 +163,8 @@ def test_only_pages_that_call_a_changed_function_are_compared_first_those_that_d
     assert [page.name for page in golden.in_order("m.py", [function.__code__])] == ["a/quick", "a/slow"]
     golden.note("m.py", "golden a/slow: some case")
     assert [page.name for page in golden.in_order("m.py", [function.__code__])] == ["a/slow", "a/quick"]
+    assert [page.name for page in affordable(pages, 9.5)] == ["a/slow"]
+    assert affordable(pages, 10.0) == pages
 
 
 def test_lines_of_a_file_that_has_changed_since_count_as_reached() -> None:

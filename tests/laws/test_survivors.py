@@ -9,6 +9,7 @@ import pytest
 import dragoman
 from dragoman import StreamDecoder, accumulate, ir
 from dragoman.codecs.failures import kind_of_status, status_of_kind
+from dragoman.codecs.memo import ENTRY_BYTES, BoundedMemo
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.errors import DecodeError
 from dragoman.streams import StreamEncoder
@@ -546,3 +547,44 @@ def test_a_choice_may_name_no_tool_of_the_request(target: str, mode: Any) -> Non
 def test_bodies_that_are_not_utf_8_are_refused_as_such(name: str, kind: str) -> None:
     with pytest.raises(DecodeError, match="expected UTF-8 text"):
         getattr(dragoman, f"decode_{kind}")(b'{"role":"assistant","content":"a\xff"}', name)
+
+
+@promise("law:2-nothing-vanishes")
+@each(
+    ("document", "title", "text"),
+    [
+        ({"source": {"type": "text", "data": "words"}, "title": "T"}, "T", ["words"]),
+        ({"source": {"type": "base64", "data": "AAAA"}}, None, []),
+        ({"source": "odd", "title": 7}, None, []),
+        ("odd", None, []),
+    ],
+)
+def test_a_fetched_page_is_read(document: Any, title: str | None, text: list[str]) -> None:
+    found = {"type": "web_fetch_result", "url": "https://example.org", "content": document}
+    call = {"type": "server_tool_use", "id": "s", "name": "web_fetch", "input": {"url": "https://example.org"}}
+    blocks = [call, {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": found}]
+    body = {"type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn"}
+    _, result = dragoman.decode_response(body, "anthropic-messages").messages[0].parts
+    assert isinstance(result, ir.ServerToolResult)
+    assert [(one.url, one.title) for one in result.sources] == [("https://example.org", title)]
+    assert [part.text for part in result.parts if isinstance(part, ir.Text)] == text
+
+
+@promise("law:2-nothing-vanishes")
+def test_reasoning_in_tags_stays_where_it_was_in_a_training_file() -> None:
+    tagged = {"role": "assistant", "content": "<think>Hm</think>yes"}
+    body = {"messages": [{"role": "user", "content": "hi"}, tagged]}
+    request = dragoman.decode_request(body, "trl")
+    assert (request.messages[1].reasoning, request.messages[1].text) == ("Hm", "yes")
+    assert dragoman.encode_request(request, "trl").body["messages"][1] == tagged
+
+
+def test_a_memo_that_was_cleared_has_room_again() -> None:
+    memo: BoundedMemo[str, str] = BoundedMemo(3 * ENTRY_BYTES)
+    for name in ("a", "b"):
+        memo.put(name, name, 1)
+    memo.clear()
+    assert (len(memo), memo.get("a")) == (0, None)
+    for name in ("c", "d"):
+        memo.put(name, name, 1)
+    assert len(memo) == 2
