@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.stream_codec import BaseEventEncoder, StreamCodec, Texts
+from dragoman.codecs.stream_limits import Limits
+from dragoman.event_reader import Change as ReaderChange
 from dragoman.event_reader import EventReader, held_by
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed, StreamStart
 from dragoman.losses import LossLog
@@ -65,9 +68,29 @@ class EventWriter:
 
 
 class EventRelay(EventReader):
-    """Bytes of one stream in, the same stream in another format out; with a `writer` of None, the same bytes."""
+    """Bytes of one stream in, the same stream in another format out; with a `writer` of None, the same bytes.
 
+    The objects of a stream are made here, where it is compiled: many streams are so short that making them counts.
+    """
+
+    account: Accumulator
+    """The answer so far."""
     writer: EventWriter | None = None
+
+    def __init__(
+        self,
+        source: str,
+        codec: StreamCodec,
+        target: StreamCodec | None,
+        restore: ReaderChange | None,
+        limits: Limits,
+        options: dict[str, Any],
+    ) -> None:
+        """`options` are those of the target's encoder."""
+        self.account = account = Accumulator()
+        super().__init__(source, codec, account, restore, limits)
+        if target is not None:
+            self.writer = EventWriter(target, account.texts, options)
 
     def relay(self, data: bytes) -> bytes:
         events = self.feed(data)

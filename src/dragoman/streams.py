@@ -35,8 +35,9 @@ _LIMITS = Limits()
 def _stream_codec(name: str) -> StreamCodec:
     module = stream_module(name)
     encoder = module.EventEncoder
-    varied = partial(encoder, **variations) if (variations := variation(name)) else encoder
-    return StreamCodec(module.PayloadDecoder, encoder, codec(name).profile, varied)
+    if variations := variation(name):  # a format that is another one with a different profile
+        encoder = partial(encoder, **variations)
+    return StreamCodec(module.PayloadDecoder, encoder, codec(name).profile)
 
 
 def _restore(request: Request | None) -> RestoredEvents | None:
@@ -143,14 +144,14 @@ class StreamTranslator:
         outgoing: Callable[[Iterable[AnyEvent]], list[AnyEvent]] | None = None,
         **options: Any,
     ) -> None:
-        self._account = account = Accumulator()
-        codec = _stream_codec(source)
-        self._relay = relay = EventRelay(source, codec, account, _restore(request), limits or _LIMITS)
-        if source != target:
-            codec = _stream_codec(target)
-            relay.writer = writer = EventWriter(codec, account.texts, options)
-            writer.opening = opening
-            if request is not None and hides_reasoning(request, codec.profile):
+        read, shown = _stream_codec(source), None if source == target else _stream_codec(target)
+        restore = None if request is None else _restore(request)
+        self._relay = relay = EventRelay(source, read, shown, restore, limits or _LIMITS, options)
+        if shown is not None and relay.writer is not None:
+            writer = relay.writer
+            if opening is not None:
+                writer.opening = opening
+            if request is not None and hides_reasoning(request, shown.profile):
                 writer.change_events(HiddenReasoning(writer.log))
             if outgoing is not None:
                 writer.change_events(outgoing)
@@ -177,17 +178,17 @@ class StreamTranslator:
         begun = {event.index for event in held if isinstance(event, PartStart)}
         ends = [event for event in held if isinstance(event, PartEnd) and event.index not in begun]
         events: list[AnyEvent] = [*ends, StreamFailed(failure)]
-        self._account.add(events[-1:])
+        relay.account.add(events[-1:])
         return b"" if relay.writer is None else relay.writer.encode(events)
 
     @property
     def completion(self) -> Completion:
         """The answer so far."""
-        return self._account.so_far()
+        return self._relay.account.so_far()
 
     @property
     def failure(self) -> Failure | None:
-        failed = self._account.failed
+        failed = self._relay.account.failed
         return None if failed is None else failed.failure
 
     @property

@@ -230,8 +230,8 @@ class Accumulator:
     texts: dict[int, list[str]]
     """The text of each part's deltas, by its index."""
     failed: StreamFailed | None = None
-    _starts: dict[int, PartStart]
-    _ends: dict[int, PartEnd]
+    _bounds: list[Any]
+    """Starts and ends of parts."""
     _start: StreamStart = StreamStart()
     _usage: Usage | None = None
     _finished: Finished | None = None
@@ -242,8 +242,7 @@ class Accumulator:
 
     def __init__(self) -> None:
         self.texts = {}
-        self._starts = {}
-        self._ends = {}
+        self._bounds = []
 
     def add(self, events: Iterable[Any]) -> None:
         """Keep the contents of the events; parts are assembled when the completion is requested."""
@@ -255,10 +254,10 @@ class Accumulator:
                 else:
                     self._citations = _with(self._citations, event.index, (event.citation,))
             elif kind is PartStart:
-                self._starts[event.index] = event
+                self._bounds.append(event)
                 self.texts[event.index] = []
             elif kind is PartEnd:
-                self._ends[event.index] = event
+                self._bounds.append(event)
             elif kind is UsageUpdate:
                 self._usage = event.usage
             elif kind is StreamStart:
@@ -282,10 +281,17 @@ class Accumulator:
     def completion(self) -> Completion:
         """Return the completion that the events so far make up."""
         candidates: dict[int, list[AnyPart]] = {0: []}
-        for index in sorted(self._starts):
-            start = self._starts[index]
+        starts: dict[int, PartStart] = {}
+        ends: dict[int, PartEnd] = {}
+        for event in self._bounds:
+            if type(event) is PartStart:
+                starts[event.index] = event
+            else:
+                ends[event.index] = event
+        for index in sorted(starts):
+            start = starts[index]
             data = None if self._data is None else self._data.get(index)
-            growing = GrowingPart(start.part, self.texts[index], data=data, end=self._ends.get(index))
+            growing = GrowingPart(start.part, self.texts[index], data=data, end=ends.get(index))
             if self._citations is not None:
                 growing.citations = self._citations.get(index, [])
             candidates.setdefault(start.candidate, []).append(growing.finished())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -106,7 +106,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         self._seen: list[AnyPart] = []
         self._declined: list[str] = []
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codecs.framing import BoundedFraming
@@ -15,7 +15,7 @@ from dragoman.profile import Profile
 Texts = Mapping[int, list[str]]
 """The text of each part so far, by its index, as an accumulator keeps it."""
 
-Moves = Mapping[tuple[str, str], str]
+Moves = dict[tuple[str, str], str]
 """(state, event) -> the next state."""
 
 
@@ -26,7 +26,9 @@ class EventDecoder:
     """
 
     source: ClassVar[str]
-    moves: ClassVar[Moves]
+    moves: Moves
+    texts: Texts | None = None
+    """The text of each part, if an accumulator keeps it: formats whose later events refer to it read it there."""
 
     _state: str = ""
 
@@ -51,7 +53,10 @@ def not_an_event(error: Exception, source: str, expected: str = "an event") -> D
 class BaseEventEncoder:
     """Encodes the events of one stream as bytes that a strict client of the format accepts."""
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    texts: Texts | None = None
+    """The text of each part, if an accumulator keeps it: formats that repeat earlier text read it there."""
+
+    def encode(self, events: list[AnyEvent]) -> bytes:
         raise NotImplementedError
 
     def fragment(self, index: int, text: str) -> bytes:
@@ -70,29 +75,20 @@ class StreamCodec:
     profile: Profile
     _decoder: Callable[[], Any]
     _encoder: Callable[..., Any]
-    _decoder_reads_texts: bool
-    _encoder_reads_texts: bool
 
-    def __init__(self, decoder: Any, encoder: Any, profile: Profile, varied: Callable[..., Any]) -> None:
-        """`varied`: the encoder, with the arguments of a format that is another one with a different profile."""
+    def __init__(self, decoder: Any, encoder: Callable[..., Any], profile: Profile) -> None:
         # Record formats have no streams: their decoder is a function that refuses every call (records/refusals.py).
         self.framing = getattr(decoder, "framing", decoder)
         self.profile = profile
         self._decoder = decoder
-        self._encoder = varied
-        self._decoder_reads_texts = hasattr(decoder, "texts")
-        self._encoder_reads_texts = hasattr(encoder, "texts")
+        self._encoder = encoder
 
     def decoder(self, texts: Texts | None) -> EventDecoder:
-        decoder = self._decoder()
-        if texts is not None and self._decoder_reads_texts:
-            decoder.texts = texts
-        made: EventDecoder = decoder
-        return made
+        decoder: EventDecoder = self._decoder()
+        decoder.texts = texts
+        return decoder
 
     def encoder(self, log: LossLog, texts: Texts | None, options: dict[str, Any]) -> BaseEventEncoder:
-        encoder = self._encoder(log, **options) if options else self._encoder(log)
-        if texts is not None and self._encoder_reads_texts:
-            encoder.texts = texts
-        made: BaseEventEncoder = encoder
-        return made
+        encoder: BaseEventEncoder = self._encoder(log, **options) if options else self._encoder(log)
+        encoder.texts = texts
+        return encoder

@@ -155,11 +155,10 @@ def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
         held = notes.get(_USAGE)
         if held is None:
             continue
-        members = _read_members(held)
-        if not _COUNTED.issuperset(members):
-            for key in members:
-                if key not in _COUNTED and bytes(members[key]) not in _NO_COUNTS:
-                    log.note(node, field_of_key(_COUNTS, key), key, f"only {family} reports it")
+        members: dict[str, Raw] = _read_members(held)
+        for key, member in members.items():
+            if key not in _COUNTED and bytes(member) not in _NO_COUNTS:
+                log.note(node, field_of_key(_COUNTS, key), key, f"only {family} reports it")
 
 
 def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
@@ -221,9 +220,9 @@ class PrivateEvents:
                 if type(part) is not Opaque and self._report_start(part):
                     is_marked = True
             elif kind is PartEnd:
-                part = self._parts.pop(event.index)
                 if event.metadata is not None:
-                    self._report(part, event.metadata, "")
+                    self._report(self._parts[event.index], event.metadata, "")
+                del self._parts[event.index]
             elif kind is StreamStart:
                 self._metadata = event.metadata
             elif kind is UsageUpdate:

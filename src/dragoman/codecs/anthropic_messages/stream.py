@@ -153,7 +153,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _state: str = BEFORE
     _message_id: str | None = None
@@ -259,13 +259,14 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     def _count(self, usage: Raw | UnsetType) -> None:
         """Update the counts: they are totals, so later ones replace earlier ones, and those not repeated stay."""
-        if usage is UNSET or bytes(usage) == b"null":
+        if usage is UNSET or usage == NULL:
             return
         if self._usage is not None:
-            known, counts = _entries(self._usage), _entries(usage)
-            if b"null" in bytes(usage):
-                counts = {key: value for key, value in counts.items() if key not in known or value != NULL}
-            known.update(counts)
+            known: dict[str, Raw] = _entries(self._usage)
+            counts: dict[str, Raw] = _entries(usage)
+            for key, value in counts.items():
+                if value != NULL or key not in known:
+                    known[key] = value
             usage = Raw(encode_json(known))
         self._usage = usage
         self._events.append(UsageUpdate(decode_usage(usage)))

@@ -114,7 +114,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _state: str = BEFORE
     _begun: bool = False

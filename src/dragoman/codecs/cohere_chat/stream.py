@@ -88,7 +88,7 @@ class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _state: str = BEFORE
 

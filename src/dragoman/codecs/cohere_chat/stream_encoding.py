@@ -5,7 +5,7 @@ There is no event for an error: a stream that fails ends with `message-end`, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
@@ -77,7 +77,7 @@ class EventEncoder(BaseEventEncoder):
         self._citations = 0
         self._usage: Usage | None = None
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:

@@ -15,7 +15,7 @@ usage are last.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -39,6 +39,7 @@ from dragoman.codecs.gemini.stream_wire import (
     FirstChunk,
     FullCandidate,
     PlainCandidate,
+    PlainContent,
     PlainPart,
 )
 from dragoman.codecs.gemini.wire import (
@@ -98,9 +99,6 @@ _decode_leaves = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 
 _SAYS_NOTHING = frozenset({b"null", b"{}", b"[]"})
 _LONGEST_NOTHING = 4
-_PLAIN_FIELDS = len(PlainCandidate.__struct_fields__)
-_NOTHING_BESIDE = (UNSET,) * (len(FullCandidate.__struct_fields__) - _PLAIN_FIELDS)
-"""The further fields of a candidate that has only content."""
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,10 +253,8 @@ class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
-    texts: Mapping[int, list[str]] | None = None
-    """The text of each part, if an accumulator keeps it."""
     joins_calls: bool = False
     """Whether a call without arguments is the same as a later call of that name that has them.
 
@@ -404,7 +400,8 @@ class PayloadDecoder(EventDecoder):
                 return self._truncated()
         self._tell_usage()
         self._move("end")
-        finishes = [self._finish(self._answers[number]) for number in sorted(self._answers)]
+        numbers = sorted(self._answers) if len(self._answers) > 1 else list(self._answers)
+        finishes = [self._finish(self._answers[number]) for number in numbers]
         if self._blocked is not None:
             finishes[:1] = [self._blocked]
         late = {FAMILY: self._late} if self._late else None
@@ -431,12 +428,16 @@ class PayloadDecoder(EventDecoder):
         self._book.events.append(start)
 
     def _answer(self, number: int) -> _Answer:
+        first = self._first
+        if first is not None and number == 0:
+            return first
         answer = self._answers.get(number)
         if answer is None:
             answer = self._answers[number] = _Answer(
                 Lane(self._book, number), f"{self._seed} {number}" if number else self._seed, number
             )
-            self._first = self._answers.get(0)
+            if number == 0:
+                self._first = answer
         return answer
 
     def _note_late(self, wire: GenerateContentResponse) -> None:
@@ -502,11 +503,11 @@ class PayloadDecoder(EventDecoder):
 
     def _candidate(self, wire: PlainCandidate | Candidate, position: int) -> None:
         answer = self._answer(position if wire.index is UNSET else wire.index)
-        beside = {} if type(wire) is PlainCandidate else _beside_content(wire)
+        beside = {} if _has_content_alone(wire) else _beside_content(wire)
         if beside:
             _note(answer, beside)
         content = wire.content
-        if isinstance(content, Content):
+        if type(content) is not PlainContent and isinstance(content, Content):
             self._late |= _meaningful_keys(content.extra)
         if content is not UNSET and content.parts is not UNSET:
             for part in content.parts:
@@ -805,11 +806,27 @@ def _misspelled(_payload: bytes) -> Chunk[Any]:
     raise msgspec.ValidationError("snake_case")
 
 
+def _has_content_alone(wire: Any) -> bool:
+    """Whether a candidate says nothing beside its content, as in most chunks."""
+    if type(wire) is PlainCandidate:
+        return True
+    return type(wire) is FullCandidate and (
+        wire.safety_ratings
+        is wire.grounding_metadata
+        is wire.citation_metadata
+        is wire.url_context_metadata
+        is wire.finish_message
+        is wire.avg_logprobs
+        is wire.logprobs_result
+        is wire.token_count
+        is wire.continuation_token
+        is UNSET
+    )
+
+
 def _beside_content(wire: PlainCandidate | Candidate) -> Extra:
     """Return what a candidate says beside its content."""
     values = structs.astuple(wire)
-    if type(wire) is FullCandidate and values[_PLAIN_FIELDS:] == _NOTHING_BESIDE:
-        return {}  # as in the first chunk of most streams
     keys = _meaningful_keys(wire.extra) if isinstance(wire, Candidate) else {}
     for key, value in zip(wire.__struct_encode_fields__, values, strict=True):
         if type(value) is Raw and _says_something(value):

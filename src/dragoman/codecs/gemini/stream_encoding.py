@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -164,9 +164,6 @@ class EventEncoder(BaseEventEncoder):
     `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.
     """
 
-    texts: Mapping[int, list[str]] | None = None
-    """The text of each part, if an accumulator keeps it; otherwise the parts keep it."""
-
     _fields = b"}"
     _notes: Extra | None = None
     _started = False
@@ -182,7 +179,7 @@ class EventEncoder(BaseEventEncoder):
         self._parts: dict[int, _Outgoing] = {}
         self._out: list[bytes] = []
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out = self._out
         for event in events:
             if type(event) is not PartDelta:

@@ -374,10 +374,10 @@ class PlainUsage(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_f
     cached_content_token_count: int | None = None
     thoughts_token_count: int | None = None
     tool_use_prompt_token_count: int = 0
-    prompt_tokens_details: list[TextCount] = []
-    candidates_tokens_details: list[TextCount] = []
-    cache_tokens_details: list[TextCount] = []
-    tool_use_prompt_tokens_details: list[TextCount] = []
+    prompt_tokens_details: list[TextCount] | UnsetType = UNSET
+    candidates_tokens_details: list[TextCount] | UnsetType = UNSET
+    cache_tokens_details: list[TextCount] | UnsetType = UNSET
+    tool_use_prompt_tokens_details: list[TextCount] | UnsetType = UNSET
     service_tier: MaybeRaw = None
     traffic_type: MaybeRaw = None
 

@@ -132,7 +132,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
 
     source: ClassVar[str] = SOURCE
     family: ClassVar[str] = FAMILY
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _state: str = BEFORE
     _id: str = ""

@@ -87,7 +87,7 @@ class PayloadDecoder(EventDecoder):
     """Decodes the lines of one stream into events."""
 
     source: ClassVar[str] = SOURCE
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _state: str = BEFORE
     _seed: str = ""

@@ -6,7 +6,7 @@ that everything is sent in the order in which it started.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -77,7 +77,7 @@ class EventEncoder(BaseEventEncoder):
         self._lengths = {"content": 0, "thinking": 0}
         self._usage: Usage | None = None
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is LogprobsDelta:

@@ -8,7 +8,7 @@ reason it is complete if token counts came, every call can be read, and `[DONE]`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -121,10 +121,8 @@ class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
-    texts: Mapping[int, list[str]] | None = None
-    """An accumulator's text of each part, if there is one; otherwise this decoder keeps reasoning that may repeat."""
     _read: Callable[[bytes], Chunk[Any]]
     _state: str = BEFORE
     _seed: str = ""

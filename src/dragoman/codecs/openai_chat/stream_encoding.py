@@ -6,7 +6,7 @@ counts calls; then the finish chunk, the usage chunk if asked for, `[DONE]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
@@ -55,9 +55,8 @@ from dragoman.losses import LossLog
 class EventEncoder(BaseEventEncoder):
     """Encodes events as bytes that a strict client of this format accepts."""
 
-    texts: Mapping[int, list[str]] | None = None
-    """An accumulator's text of each part, if there is one; otherwise this encoder keeps reasoning not yet signed."""
-
+    _opening = b""
+    """The members that every chunk begins with."""
     _head = b""
     _started = False
     _calls = 0
@@ -75,7 +74,7 @@ class EventEncoder(BaseEventEncoder):
         self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._end
         self._parts: dict[int, _Outgoing] = {}
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
@@ -104,13 +103,9 @@ class EventEncoder(BaseEventEncoder):
         if self._started:
             return []
         self._started = True
-        fields = {
-            "id": event.id or "chatcmpl-dragoman",
-            "object": "chat.completion.chunk",
-            "created": event.created or 0,
-            "model": event.model or "",
-        }
-        self._head = b"data: " + encode_json(fields)[:-1] + b',"choices":[{"index":0,"delta":{'
+        names = (encode_json(event.id or "chatcmpl-dragoman"), event.created or 0, encode_json(event.model or ""))
+        self._opening = _OPENING % names
+        self._head = self._opening + b'"choices":[{"index":0,"delta":{'
         return [self._chunk(b'"role":"assistant","content":""')]
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
@@ -269,7 +264,7 @@ class EventEncoder(BaseEventEncoder):
         last = self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end
         out.append(_with_keys(last, family_notes(FAMILY, event.metadata)))
         if self._include_usage and self._usage is not None:
-            start = self._head.partition(b'"choices":')[0]
+            start = self._opening
             for tier in named_tier(self._usage, ANSWERED_BY_OPENAI).values():
                 start += b'"service_tier":%b,' % encode_json(tier)
             out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
@@ -312,6 +307,7 @@ class _Outgoing:
         self.pieces = None
 
 
+_OPENING = b'data: {"id":%b,"object":"chat.completion.chunk","created":%d,"model":%b,'
 _ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'
 _INPUT_HEAD = b'"tool_calls":[{"index":%d,"custom":{"input":'
 

@@ -172,7 +172,7 @@ class PayloadDecoder(EventDecoder):
     """Decodes the payloads of one stream into events."""
 
     source: ClassVar[str] = SOURCE
-    moves: ClassVar[Moves] = MOVES
+    moves: Moves = MOVES
 
     _events: list[AnyEvent]
     _next_index: int = 0
