@@ -144,7 +144,11 @@ def single_line(raw: Raw) -> Raw:
 
 def json_line(value: Any) -> bytes:
     """The JSON of a value without line breaks, which its exact pieces may have between tokens."""
-    data = encode_json(value)
+    return without_line_breaks(encode_json(value))
+
+
+def without_line_breaks(data: bytes) -> bytes:
+    """The same JSON without line breaks."""
     return msgspec.json.format(data, indent=-1) if _LF in data or _CR in data else data
 
 

@@ -28,6 +28,7 @@ from dragoman.ir.exact_json import (
     read_arguments,
     single_line,
     to_raw,
+    without_line_breaks,
 )
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "read_arguments",
     "single_line",
     "to_raw",
+    "without_line_breaks",
 ]
 
 T = TypeVar("T")

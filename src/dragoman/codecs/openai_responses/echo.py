@@ -1,4 +1,4 @@
-"""The request fields that a response repeats, as OpenAI does: defaults filled in, secrets left out.
+"""Responses, and the request fields that they repeat, as OpenAI does: defaults filled in, secrets left out.
 
 Strict clients and the public Open Responses schema require all of these members, in whole responses and in each event
 that carries one. The request is given as raw fields: only those that are filled in are interpreted here.
@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import Completion
 from dragoman.ir.values import encode_json
 
 Echo: TypeAlias = Mapping[str, Any]
@@ -45,6 +47,16 @@ DEFAULTS: Echo = {
     "user": None,
 }
 """What a response repeats for fields that its request does not have."""
+
+
+_DEFAULTS_JSON = encode_json(DEFAULTS)[1:-1]
+
+
+def echo_json(echo: Echo, tier: str | None = None) -> bytes:
+    """Return the members as JSON, without braces; `tier` is the one that was used, if the answer states it."""
+    if tier is not None and tier != echo.get("service_tier"):
+        echo = {**echo, "service_tier": tier}
+    return _DEFAULTS_JSON if echo is DEFAULTS else encode_json(echo)[1:-1]
 
 
 def echo_of(fields: Mapping[str, Raw]) -> dict[str, Any]:
@@ -117,3 +129,25 @@ def with_echo(response: bytes, echo: Echo) -> bytes:
     """Return a whole response with members that repeat its request."""
     fields = _object(response)
     return encode_json({**fields, **echo, **{name: fields[name] for name in _OWN if name in fields}})
+
+
+def answer_head(completion: Completion, status: str, reason: str | None, output: list[WireValue]) -> dict[str, Any]:
+    """Return the members of a response that come before those that repeat its request."""
+    created = completion.created or 0
+    return {
+        "id": completion.id or "",
+        "object": "response",
+        "created_at": created,
+        "status": status,
+        "completed_at": created if status == "completed" else None,
+        "error": None,
+        "incomplete_details": None if reason is None else {"reason": reason},
+        "model": completion.model or "",
+        "output": output,
+    }
+
+
+def answer_json(head: dict[str, Any], echo: bytes, usage: WireValue, further: dict[str, Any]) -> bytes:
+    """Return a response with every member strict clients expect; `echo` (see `echo_json`) repeats the request."""
+    tail = b"," + encode_json(further)[1:] if further else b"}"
+    return b'%b,%b,"usage":%b%b' % (encode_json(head)[:-1], echo, encode_json(usage), tail)

@@ -12,7 +12,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failure_of
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import read_tokens, report_ids, split_tokens, tokens_of, with_logprobs_noted, write_tokens
-from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
+from dragoman.codecs.openai_responses.echo import DEFAULTS, answer_head, answer_json, echo_json
 from dragoman.codecs.openai_responses.errors import encode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
@@ -32,7 +32,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier, take_tier
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, take_tier, tier_word
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -344,36 +344,11 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
-    answer = answer_object(completion, status, reason, items, usage)
-    answer |= HOSTED.write_counts(completion.usage) | named_tier(completion.usage, ANSWERED_BY_OPENAI)
+    head = answer_head(completion, status, reason, items)
     if status == "failed":
-        answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
-    return Encoded(encode_json(answer))
-
-
-def answer_object(
-    completion: Completion,
-    status: str,
-    reason: str | None,
-    output: list[WireValue],
-    usage: WireValue,
-    echo: Echo = DEFAULTS,
-) -> dict[str, Any]:
-    """Return a response with every member strict clients expect; `echo` repeats the request if it is known."""
-    created = completion.created or 0
-    return {
-        "id": completion.id or "",
-        "object": "response",
-        "created_at": created,
-        "status": status,
-        "completed_at": created if status == "completed" else None,
-        "error": None,
-        "incomplete_details": None if reason is None else {"reason": reason},
-        "model": completion.model or "",
-        "output": output,
-        **echo,
-        "usage": usage,
-    }
+        head["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
+    echo = echo_json(DEFAULTS, tier_word(completion.usage, ANSWERED_BY_OPENAI))
+    return Encoded(answer_json(head, echo, usage, HOSTED.write_counts(completion.usage)))
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:

@@ -7,7 +7,7 @@ repeats the whole answer. A failed stream ends with `error` and `response.failed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -20,7 +20,7 @@ from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
-from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
+from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo, answer_head, answer_json, echo_json
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import ID, named_in_space
@@ -29,14 +29,13 @@ from dragoman.codecs.openai_responses.parts import CITATIONS, own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import (
     INVENTED_ID,
-    answer_object,
     encode_finish,
     encode_usage,
     report_usage,
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier
+from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, tier_word
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
@@ -65,7 +64,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.values import encode_json, json_line, parse_json, to_raw
+from dragoman.ir.values import encode_json, json_line, parse_json, to_raw, without_line_breaks
 from dragoman.losses import LossLog
 
 _TEXT_TAIL = b',"logprobs":[],"sequence_number":'
@@ -135,7 +134,7 @@ class EventEncoder(BaseEventEncoder):
         self._cut: list[tuple[_Outgoing, PartEnd]] = []
         self._seen: list[AnyPart] = []
 
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+    def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
@@ -169,7 +168,8 @@ class EventEncoder(BaseEventEncoder):
             self._log.note(event, "model", "empty model name", "answers of this API name their model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
-        response = b'"response":' + json_line(answer_object(self._answer, "in_progress", None, [], None, self._echo))
+        head = answer_head(self._answer, "in_progress", None, [])
+        response = b'"response":' + without_line_breaks(answer_json(head, echo_json(self._echo), None, {}))
         return [self._event(b"response.created", response), self._event(b"response.in_progress", response)]
 
     def _begin(self) -> list[bytes]:
@@ -195,19 +195,23 @@ class EventEncoder(BaseEventEncoder):
         status, reason = encode_finish(event.finish, None, self._log, completion)
         if self._usage is not None:
             report_usage(self._usage, completion, self._log)
-        response = self._response(status, reason)
-        response |= _unmodelled(own(event.metadata), response)
-        return [*out, self._event(b"response." + status.encode(), b'"response":' + json_line(response))]
-
-    def _response(self, status: str, reason: str | None) -> dict[str, Any]:
-        usage = None if self._usage is None else encode_usage(self._usage)
-        answer = self._answer or Completion(())
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = answer_object(answer, status, reason, output, usage, self._echo)
-        response |= HOSTED.write_counts(self._usage) | named_tier(self._usage, ANSWERED_BY_OPENAI)
+        response = self._response(status, reason, output, own(event.metadata))
+        return [*out, self._event(b"response." + status.encode(), response)]
+
+    def _response(
+        self, status: str, reason: str | None, output: list[WireValue], notes: Extra, error: WireValue = None
+    ) -> bytes:
+        head = answer_head(self._answer or Completion(()), status, reason, output)
+        head["error"] = error
         if self._clock is not None and status == "completed":
-            response["completed_at"] = self._clock()
-        return response
+            head["completed_at"] = self._clock()
+        further = HOSTED.write_counts(self._usage)
+        if notes:
+            further |= _unmodelled(notes, {**head, "usage": None, **self._echo, **further})
+        echo = echo_json(self._echo, tier_word(self._usage, ANSWERED_BY_OPENAI))
+        usage = None if self._usage is None else encode_usage(self._usage)
+        return b'"response":' + without_line_breaks(answer_json(head, echo, usage, further))
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         """Write the failure; open items stay open, so that nothing marks them as complete."""
@@ -215,12 +219,11 @@ class EventEncoder(BaseEventEncoder):
         failure = encode_failure(event.failure)
         tell_of_kind(event.failure, decode_failure(to_raw(failure)).kind, self._log)
         error = {"type": event.failure.raw_type or failure["code"], **failure, "param": event.failure.parameter}
-        done = [item.body for item in self._items if item.body.get("status") != "in_progress"]
-        response = {**self._response("failed", None), "output": done, "error": failure}
+        done: list[WireValue] = [item.body for item in self._items if item.body.get("status") != "in_progress"]
         return [
             *out,
             self._event(b"error", b'"error":' + json_line(error)),
-            self._event(b"response.failed", b'"response":' + json_line(response)),
+            self._event(b"response.failed", self._response("failed", None, done, {}, failure)),
         ]
 
     # ── items ──
