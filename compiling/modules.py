@@ -45,6 +45,7 @@ _SHARED: Final = (
     "codecs/block_sequencer.py",
     "codecs/block_streams.py",
     "codecs/cache_breakpoints.py",
+    "codecs/claude_settings.py",
     "codecs/claude_tools.py",
     "codecs/cohere_chat/foreign_signatures.py",
     "codecs/failures.py",

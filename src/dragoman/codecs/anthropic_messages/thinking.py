@@ -9,7 +9,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.codecs.anthropic_messages.parts import own
-from dragoman.codecs.claude_models import Settings, ThinkingConfig, legal_settings
+from dragoman.codecs.claude_models import ThinkingConfig
+from dragoman.codecs.claude_settings import Settings, legal_settings
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 

@@ -12,7 +12,7 @@ from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
-from dragoman.codecs.claude_models import forces_call
+from dragoman.codecs.claude_settings import forces_call
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireValue, keep, spliced

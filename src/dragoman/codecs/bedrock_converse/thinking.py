@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs import claude_models
+from dragoman.codecs import claude_settings
 from dragoman.codecs.bedrock_converse.parts import own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.reading import WireValue
@@ -144,7 +144,7 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
 
 def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     """Apply Claude's own rules: which kinds of thinking, which efforts, which sampling beside them."""
-    legal = claude_models.legal_settings(request, log, wants_limit=False)
+    legal = claude_settings.legal_settings(request, log, wants_limit=False)
     settings.max_tokens = legal.max_tokens
     settings.temperature, settings.top_p, settings.effort = legal.temperature, legal.top_p, legal.effort
     settings.thinks = legal.thinks
