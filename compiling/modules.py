@@ -78,6 +78,7 @@ _SHARED: Final = (
     "codecs/timestamps.py",
     "codecs/tuple_schemas.py",
     "codecs/unknown_keys.py",
+    "ir/content.py",
     "ir/exact_json.py",
     "ir/notes.py",
     "ir/traits.py",

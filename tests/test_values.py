@@ -14,9 +14,7 @@ from msgspec import UNSET, Raw, structs
 import dragoman
 from dragoman import ir
 from dragoman.errors import UnparsedArguments
-from dragoman.ir.messages import content_held
-from dragoman.ir.parts import arguments_held, value_held
-from dragoman.ir.values import compact_text, exact_json, exact_object, held, note, parse_json, single_line, to_raw
+from dragoman.ir.values import compact_text, exact_json, exact_object, note, parse_json, single_line, to_raw
 from tests import strategies
 from tests.support.cases import each
 from tests.support.formats import FORMATS
@@ -67,7 +65,7 @@ def test_hard_json_passes_through_arguments_to_the_letter(text: str) -> None:
     for target in FORMATS:
         sent = dragoman.encode_request(request, target).json()
         calls = [call for message in dragoman.decode_request(sent, target).messages for call in message.tool_calls]
-        assert exact(bytes(to_raw(arguments_held(calls[0])))) == exact(spelled)
+        assert exact(bytes(to_raw(calls[0].arguments_held))) == exact(spelled)
 
 
 @each("text", HARD)
@@ -104,7 +102,7 @@ def test_reading_hard_numbers() -> None:
 def test_a_repeated_key_reads_as_its_last_value_and_is_kept() -> None:
     call = ir.ToolCall("c", "f", Raw(b'{"a":1,"a":2}'))
     assert call.arguments == {"a": 2}
-    assert bytes(arguments_held(call)) == b'{"a":1,"a":2}'
+    assert bytes(call.arguments_held) == b'{"a":1,"a":2}'
 
 
 @pytest.mark.parametrize(
@@ -163,8 +161,8 @@ def test_two_values_are_equal_when_they_read_the_same() -> None:
 
 
 def test_which_of_two_spellings_it_was_is_kept() -> None:
-    assert content_held(ir.Message("user", "hi")) == "hi"
-    assert content_held(ir.Message("user", (ir.Text("hi"),))) == (ir.Text("hi"),)
+    assert ir.Message("user", "hi").content_held == "hi"
+    assert ir.Message("user", (ir.Text("hi"),)).content_held == (ir.Text("hi"),)
 
 
 def test_unparsed_calls_compare_and_print_without_raising() -> None:
@@ -308,8 +306,8 @@ def test_views_of_a_call_and_a_result() -> None:
         ir.ToolCall("c", "f", UNSET, "{").arguments  # noqa: B018
     assert ir.ToolResult("c", "f", "error", "x").is_error
     assert not ir.ToolResult("c", "f", "text", "x").is_error
-    assert value_held(ir.ToolResult("c", "f", "text", "x")) == "x"
-    assert bytes(held(ir.ToolResult("c", "f", "data", Raw(b"1.0")), "value")) == b"1.0"
+    assert ir.ToolResult("c", "f", "text", "x").value_held == "x"
+    assert bytes(ir.ToolResult("c", "f", "data", Raw(b"1.0")).value_held) == b"1.0"
 
 
 def test_usage_knows_what_was_not_cached() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import accumulate, count
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from dragoman.ir import AnyTool, Completion, Message, Request, StreamStart, ToolResult
-from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
 
@@ -195,7 +194,7 @@ class LossLog:
                 else:
                     message_index, part_index, is_inner = position
                     path = lookup(message_index, part_index, "" if is_inner else field)
-            losses.append(Loss(path.replace(KEY, "", 1), what, severity, why))
+            losses.append(Loss(path.replace(KEY, "", 1) if KEY in field else path, what, severity, why))
         return losses
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
@@ -203,15 +202,18 @@ class LossLog:
         nodes = [entry[0] for entry in entries if type(entry[0]) is not kind]
         if self.origins is not None:
             nodes += [old for old, _ in self.origins.values()]
-        tools = [id(node) for node in nodes if type(node) in _TOOLS]
-        wanted = {id(node) for node in nodes if type(node) not in _TOOLS}
+        if len(nodes) == 1 and type(nodes[0]) not in _TOOLS:
+            position = _find(nodes[0], getattr(root, "messages", ()))
+            return {} if position is None else {id(nodes[0]): position}
+        tools: set[int] = set()
+        wanted: set[int] = set()
+        for node in nodes:
+            (tools if type(node) in _TOOLS else wanted).add(id(node))
         positions = _walk(getattr(root, "messages", ()), wanted) if wanted else {}
         if tools:
-            # An agent has many tools, and few of them lose something.
-            places = dict(zip(map(id, getattr(root, "tools", ())), count(), strict=False))
-            for tool in tools:
-                if tool in places:
-                    positions[tool] = (None, places[tool], False)
+            for index, tool in enumerate(getattr(root, "tools", ())):
+                if id(tool) in tools:
+                    positions[id(tool)] = (None, index, False)
         return positions
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
@@ -226,14 +228,14 @@ class LossLog:
         return None
 
 
-def losses_reader(held: Callable[[Any], tuple[Loss, ...] | LossLog]) -> Callable[[Any], tuple[Loss, ...]]:
-    """Return a function that resolves what an encoded body holds as its losses."""
-
-    def read(encoded: Any) -> tuple[Loss, ...]:
-        stored = held(encoded)
-        return stored.resolve_kept() if isinstance(stored, LossLog) else stored
-
-    return read
+def read_losses(encoded: Any) -> tuple[Loss, ...]:
+    """Return the losses of an encoded body, which holds them resolved or as the log that resolves them."""
+    held: Any = encoded.losses_held
+    if type(held) is not LossLog:
+        losses: tuple[Loss, ...] = held
+        return losses
+    log: LossLog = held
+    return log.resolve_kept()
 
 
 KEY = "\0"
@@ -264,13 +266,34 @@ _ROOT: Position = (None, None, False)
 _TOOLS: frozenset[type[Any]] = frozenset(get_args(AnyTool))
 
 
+def _find(node: Value, messages: tuple[Message, ...]) -> Position | None:
+    """Return the position of the only node with a loss: what `_walk` gives, without a set of ids."""
+    position: Position | None = None
+    for message_index, message in enumerate(messages):
+        if message is node:
+            position = (message_index, None, False)
+        content = message.content_held
+        if type(content) is not tuple:
+            continue
+        for part_index, part in enumerate(content):
+            if part is node:
+                position = (message_index, part_index, False)
+            if type(part) is ToolResult and part.parts:
+                for inner in part.parts:
+                    if inner is node:
+                        position = (message_index, part_index, True)
+        if position is not None:
+            break
+    return position
+
+
 def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position]:
     """Return the positions of the messages, their parts and the parts of results with these ids."""
     positions: dict[int, Position] = {}
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
             positions[id(message)] = (message_index, None, False)
-        content = content_held(message)
+        content = message.content_held
         if type(content) is not tuple:
             continue
         for part_index, part in enumerate(content):

@@ -34,7 +34,6 @@ from dragoman import (
 from dragoman.errors import UnparsedArguments
 from dragoman.ir import checked
 from dragoman.ir.checks import hints_of
-from dragoman.ir.messages import content_held
 from tests.support.cases import each
 from tests.support.promises import promise
 
@@ -160,7 +159,7 @@ def test_a_multimodal_result_reaches_every_api_with_its_picture(target: str) -> 
 @promise("front:constructors")
 def test_messages_by_role() -> None:
     assert Message.user("hi") == Message("user", "hi")
-    assert content_held(Message.user("hi")) == "hi"
+    assert Message.user("hi").content_held == "hi"
     assert Message.system("be kind", name="s") == Message("system", "be kind", "s")
     assert Message.user("look", PNG) == Message.user(["look", PNG]) == Message("user", (Text("look"), PNG))
     assert Message.user(PNG).parts == (PNG,)
@@ -509,7 +508,7 @@ def test_strings_of_other_classes_become_strings() -> None:
 
     for word in (Word.HI, Old("hi")):
         message = Message("user", word)
-        assert type(content_held(message)) is str
+        assert type(message.content_held) is str
         assert message == Message("user", "hi")
         assert type(Text(word).text) is str
 

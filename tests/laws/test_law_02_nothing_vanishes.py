@@ -17,7 +17,6 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.errors import EncodeError, LossRefused
-from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.loss import Loss
 from tests import strategies
@@ -169,7 +168,7 @@ def _variants(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         exempt = (kind, field.name) in NOT_SAID_ON_THE_WIRE or field.name in {"metadata", "messages"}
         if field.default is not msgspec.NODEFAULT and current not in (field.default, *SAYS_NOTHING) and not exempt:
             yield where, structs.replace(value, **{field.name: field.default})
-        if isinstance(current, Value | tuple) and not (kind == "Message" and isinstance(content_held(value), str)):  # type: ignore[arg-type]
+        if isinstance(current, Value | tuple) and not (kind == "Message" and isinstance(value.content_held, str)):  # type: ignore[attr-defined]
             for place, variant in _variants(current, where):
                 yield place, structs.replace(value, **{field.name: variant})
 

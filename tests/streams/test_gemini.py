@@ -24,7 +24,6 @@ from dragoman.codecs.gemini.stream import MOVES
 from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import StreamError, TruncatedStream
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import parse_json
 from dragoman.loss import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
@@ -1261,7 +1260,7 @@ def events_of(wanted: Sequence[ir.AnyPart], splits: Sequence[int]) -> list[ir.An
     ends: list[ir.AnyEvent] = []
     for index, part in enumerate(wanted):
         if isinstance(part, ir.ToolCall):
-            arguments = arguments_held(part)
+            arguments = part.arguments_held
             text = part.arguments_text or ("" if arguments is UNSET else msgspec.json.encode(arguments).decode())
             events.append(ir.PartStart(index, ir.ToolCall(f"call_{index}", part.name)))
         else:

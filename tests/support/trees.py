@@ -8,8 +8,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from dragoman import ir
-from dragoman.ir.messages import content_held
-from dragoman.ir.values import Value, held, parse_json
+from dragoman.ir.values import Value, parse_json
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -89,10 +88,10 @@ def leaves(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
 
 def _field(value: Value, name: str) -> Any:
     if name == "parts" and type(value).__name__ == "Message":
-        content = content_held(value)  # type: ignore[arg-type]
+        content = value.content_held  # type: ignore[attr-defined]
         return value.parts if isinstance(content, str) else content  # type: ignore[attr-defined]
     if name in getattr(type(value), "__exact__", {}):
-        return held(value, name)
+        return getattr(value, f"{name}_held")
     return getattr(value, name)
 
 

@@ -18,7 +18,6 @@ from dragoman.agent.result_text import result_text
 from dragoman.agent.threads import in_thread
 from dragoman.agent.tools import Content, Tool
 from dragoman.ir import Message, Text, ToolResult
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import encode_json, note
 
 FAMILY = "agent-sdk"
@@ -163,7 +162,7 @@ def _lines(text: str) -> int:
 
 def _size(result: ToolResult) -> int:
     """Return the bytes of the result's text, without building the text if possible."""
-    value = value_held(result)
+    value = result.value_held
     if type(value) is Raw and not result.parts:
         return len(memoryview(value))
     text = result_text(result)

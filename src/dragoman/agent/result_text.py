@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from dragoman.drivers.typed_output import TOOL_NAME
 from dragoman.ir import AnyPart, Audio, Document, Image, Text, ToolResult, WithheldCall
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text
 
 NO_ANSWER = "The model gave no answer."
@@ -48,7 +47,7 @@ def parts_text(parts: Iterable[AnyPart]) -> str:
 def result_text(result: ToolResult) -> str:
     if result.parts:
         return parts_text(result.parts)
-    value = value_held(result)
+    value = result.value_held
     if isinstance(value, str):
         return value
     if result.kind in {"text", "error"} and isinstance(result.value, str):

@@ -15,13 +15,12 @@ from dragoman.batch.provider_files import BATCH_FILES, batch_file_of
 from dragoman.batch.rejects import Reject
 from dragoman.batch.tally import EXAMPLES, Example, RejectCount, Tally, sizes_of
 from dragoman.codecs.datasets.unread import what_is_read_instead
-from dragoman.codecs.encoded import Encoded, losses_held
+from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MALFORMED, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import Completion, Opaque, Request
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import is_spelling
 from dragoman.ir.traits import PRIVATE_SETTING, UNKNOWN_PART, traits_of
 from dragoman.ir.values import encode_json, parse_json, single_line
@@ -102,7 +101,7 @@ class RecordConverter:
                 self.last_losses = ()
                 return self._reject(error, record, line)
             found, encoded = again
-        losses = losses_held(encoded)
+        losses = encoded.losses_held
         if type(losses) is LossLog:
             self._losses.add_log(losses, self._source_name, line)
         elif losses:
@@ -228,7 +227,7 @@ class RecordConverter:
         if traits is not None and not traits[0] & _LEFT_OVER:
             return True
         for message in value.messages:
-            content = content_held(message)
+            content = message.content_held
             if type(content) is not str:
                 for part in content:
                     if type(part) is Opaque:

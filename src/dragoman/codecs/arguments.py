@@ -6,7 +6,6 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, FinishReason, ToolCall
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import EMPTY_OBJECT, compact_text, encode_json, exact_json, read_arguments, to_raw
 from dragoman.losses import LossLog
 
@@ -35,7 +34,7 @@ def arguments_as_text(call: ToolCall) -> str:
     text = call.arguments_text
     if text is not None and not call.custom:
         return text
-    arguments = arguments_held(call)
+    arguments = call.arguments_held
     if type(arguments) is Raw:
         data = bytes(arguments)
         # Searching for a single byte is much faster than searching for a string.
@@ -47,7 +46,7 @@ def arguments_as_text(call: ToolCall) -> str:
 
 def arguments_as_object(call: ToolCall) -> Raw:
     """Return the arguments for formats with an object: the exact one, or a reversible wrapper of unparsable text."""
-    arguments = arguments_held(call)
+    arguments = call.arguments_held
     if arguments is UNSET:
         return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
     return to_raw(arguments)

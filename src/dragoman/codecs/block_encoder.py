@@ -26,7 +26,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.losses import LossLog
 
 PART_NAMES: dict[type[AnyPart], str] = {
@@ -94,7 +93,7 @@ class BlockEncoder:
 
     def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
         if part.origin == self.family:
-            return [opaque_block_held(part)]
+            return [part.block_held]
         return self._lose(part, "it belongs to the provider that made it")
 
     def encode_search_result(self, part: SearchResult, role: str) -> list[WireValue]:

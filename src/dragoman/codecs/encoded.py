@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from msgspec import Struct
 
-from dragoman.ir.values import parse_plain_json
+from dragoman.ir.values import Held, parse_plain_json
 from dragoman.loss import Loss
-from dragoman.losses import LossLog, losses_reader
+from dragoman.losses import LossLog, read_losses
 
 if TYPE_CHECKING:
 
@@ -33,6 +33,9 @@ class Encoded(Struct, frozen=True, gc=False):
     headers: dict[str, str] = {}
     status: int = 200
 
+    losses_held: ClassVar[Held[tuple[Loss, ...] | LossLog]]
+    """The losses as they are held: resolved, or as the log that resolves them."""
+
     def json(self) -> bytes:
         return self.content
 
@@ -42,8 +45,6 @@ class Encoded(Struct, frozen=True, gc=False):
         return cast("dict[str, Any]", parse_plain_json(self.content))
 
 
-losses_held: Callable[[Encoded], tuple[Loss, ...] | LossLog] = Encoded.__dict__["losses"].__get__
-"""The losses as they are held: resolved, or as the log that resolves them."""
 hold_log: Callable[[Encoded, LossLog], None] = Encoded.__dict__["losses"].__set__
 """Attach the log of a new body, after `LossLog.keep_for`; its losses are resolved when they are read."""
 
@@ -62,7 +63,8 @@ def _show(encoded: Encoded) -> str:
 
 
 _encoded: Any = Encoded
-_encoded.losses = property(losses_reader(losses_held))
+_encoded.losses_held = Encoded.__dict__["losses"]
+_encoded.losses = property(read_losses)
 # However the losses are stored, bodies are compared, printed and pickled by their resolved values.
 _encoded.__eq__ = _same
 _encoded.__hash__ = None

@@ -19,7 +19,6 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
 _KIND_OF_STATUS: dict[int, FailureKind] = {
@@ -123,7 +122,7 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
         finish = Finish("error", "no answer")
     if finish is None or finish.reason not in reasons:
         return None
-    if any(content_held(message) for message in completion.messages):
+    if any(message.content_held for message in completion.messages):
         return None
     what = f"finish reason {finish.raw or finish.reason!r}"
     log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")

@@ -15,7 +15,7 @@ from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.values import compact_text, encode_json, held, parse_json
+from dragoman.ir.values import compact_text, encode_json, parse_json
 
 
 class _Status(Wire, frozen=True):
@@ -162,7 +162,7 @@ class StatusErrors:
         code: Any = status
         if "~code" in notes:
             code = UNSET if bytes(notes["~code"]) == b"null" else notes["~code"]
-        given = held(failure, "details")
+        given = failure.details_held
         error = _Status(
             code,
             UNSET if "~absent:message" in notes else failure.message,

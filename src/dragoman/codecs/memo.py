@@ -17,7 +17,6 @@ from msgspec import Raw
 
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
-from dragoman.ir.requests import definition_held, format_held, parameters_held
 from dragoman.ir.traits import tool_traits
 from dragoman.ir.values import encode_json
 from dragoman.losses import Entry, LossLog, ToolLosses
@@ -263,6 +262,6 @@ _PARSED = 4_096
 
 
 def _held_by(tool: AnyTool) -> object:
-    if type(tool) is ToolDefinition:
-        return parameters_held(tool)
-    return definition_held(tool) if type(tool) is ProviderTool else format_held(tool)
+    if isinstance(tool, ToolDefinition):
+        return tool.parameters_held
+    return tool.definition_held if isinstance(tool, ProviderTool) else tool.format_held

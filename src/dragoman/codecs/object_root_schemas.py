@@ -11,7 +11,6 @@ from msgspec import Raw
 
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Request, ToolDefinition
-from dragoman.ir.requests import parameters_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -69,7 +68,7 @@ def _says_object(schema: bytes) -> bool:
 
 def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Any:
     """Return the tool's parameters, unchanged if their root is declared as an object; None if there are none."""
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     if parameters is None:
         return None
     schema = bytes(to_raw(parameters))
@@ -80,7 +79,7 @@ def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
 
 def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:
     """Return the tool's parameters as an object schema; `tools` are all of the request's."""
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     if parameters is None or bytes(to_raw(parameters)) == b"null":
         return NOTHING
     found = adapted(bytes(to_raw(parameters)), "ANTHROPIC_INPUT")

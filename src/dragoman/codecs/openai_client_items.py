@@ -21,7 +21,6 @@ from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import ItemHead
 from dragoman.ir import ContentBlock, Image, Text, ToolCall, ToolResult
 from dragoman.ir.notes import CLIENT_ITEM, Extra
-from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
 WHOLE = "~whole"
@@ -83,7 +82,7 @@ def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
 
 def approval_id(call: ToolCall) -> str | None:
     """Return the id of an approval request; None for any other call."""
-    if call.name != APPROVAL or type(arguments_held(call)) not in {Raw, dict}:
+    if call.name != APPROVAL or type(call.arguments_held) not in {Raw, dict}:
         return None
     found = call.arguments.get(_APPROVAL_ID)
     return found if isinstance(found, str) and found else None
@@ -133,7 +132,7 @@ def _screen(url: str | None, file_id: str | None) -> Image:
 
 def client_kind(call: ToolCall, notes: Extra) -> str | None:
     """Return the item type of a call; None for a function call."""
-    if CLIENT_ITEM not in notes or type(arguments_held(call)) not in {Raw, dict}:
+    if CLIENT_ITEM not in notes or type(call.arguments_held) not in {Raw, dict}:
         return None
     return str(parse_json(notes[CLIENT_ITEM]))
 
@@ -200,7 +199,7 @@ def write_approval(result: ToolResult, request_id: str) -> dict[str, Any]:
 def _text_of(result: ToolResult) -> str:
     if result.parts:
         return "\n".join(part.text for part in result.parts if isinstance(part, Text))
-    value = value_held(result)
+    value = result.value_held
     return value if type(value) is str else result.value if isinstance(result.value, str) else compact_text(value)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from dragoman.ir import AnyPart, Message, Metadata, Text, ToolResult
-from dragoman.ir.messages import content_held
 
 TAGGED = "~tagged"
 """Note: the media of this result came in a tagged user turn, and may go back that way without a loss report."""
@@ -36,7 +35,7 @@ def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> l
     """Put media that came in a tagged user turn back into their results; `mark` is noted on each of those."""
     rejoined: list[Message] = []
     for message in messages:
-        content = content_held(message)
+        content = message.content_held
         if message.role != "user" or isinstance(content, str) or not _is_tagged(content):
             rejoined.append(message)
             continue
@@ -120,5 +119,9 @@ def media_turns_before(messages: tuple[Message, ...], family: str) -> list[int]:
             turns += 1
             waiting = False
         counts.append(turns)
-        waiting = waiting or any(TAGGED in (part.metadata or {}).get(family, {}) for part in message.tool_results)
+        if message.role == "tool" and not waiting:
+            for part in message.content_held:
+                metadata = part.metadata if type(part) is ToolResult else None
+                if metadata is not None and TAGGED in metadata.get(family, {}):
+                    waiting = True
     return counts

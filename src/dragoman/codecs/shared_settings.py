@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType, structs
 
 from dragoman.ir import Message, Request, StructuredOutput, ToolDefinition, Usage
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.requests import schema_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 from dragoman.schema import OPENAI_STRICT, violations
@@ -180,7 +179,7 @@ JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 
 def json_instruction(output: StructuredOutput) -> str:
     """Return an instruction for a model whose API does not take the required format of the answer."""
-    schema = schema_held(output)
+    schema = output.schema_held
     if output.kind == "json" or schema is None:
         return JSON_INSTRUCTION
     return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(schema)}"

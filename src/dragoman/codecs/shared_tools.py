@@ -29,8 +29,6 @@ from dragoman.ir import (
     Text,
     ToolChoice,
 )
-from dragoman.ir.parts import call_input_held
-from dragoman.ir.requests import definition_held, format_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -159,7 +157,7 @@ _FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"re
 def parameters_of_custom(tool: CustomTool, log: LossLog) -> Raw:
     """Return the schema of the function that replaces a tool with free text as its input."""
     log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
-    if format_held(tool) is not None:
+    if tool.format_held is not None:
         log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
     return _FREE_TEXT
 
@@ -201,7 +199,7 @@ def hosted_text(part: ServerToolCall | ServerToolResult) -> str | None:
     """
     name = f"{part.server}.{part.name}" if isinstance(part, ServerToolCall) and part.server else part.name
     if isinstance(part, ServerToolCall):
-        return None if part.input is None else f"[{name} called with {compact_text(call_input_held(part))}]"
+        return None if part.input is None else f"[{name} called with {compact_text(part.input_held)}]"
     lines = [*map(_line_of_part, part.parts), *map(_line_of_source, part.sources)]
     if part.error is not None:
         return "\n".join([f"[{name} failed: {part.error}]", *lines])
@@ -246,7 +244,7 @@ def encode_provider_tool(
     tool: ProviderTool, family: str, log: LossLog, write_hosted: Callable[[ProviderTool], WireValue] | None = None
 ) -> WireValue:
     """Return a tool that a provider runs or defines: as this family wrote it, or as its counterpart; None if lost."""
-    wire = definition_held(tool) if tool.origin == family else None
+    wire = tool.definition_held if tool.origin == family else None
     if wire is None and write_hosted is not None:
         wire = write_hosted(tool)
     return report_provider_tool(tool, log) if wire is None else wire

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dragoman.ir import Message, Text
-from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
 _PLAIN = "system instructions of this API are plain text"
@@ -32,7 +31,7 @@ def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | Non
 
 
 def _texts_of(message: Message, log: LossLog) -> list[str]:
-    content = content_held(message)
+    content = message.content_held
     if type(content) is str:
         return [content]
     texts: list[str] = []

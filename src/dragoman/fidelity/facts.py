@@ -28,7 +28,6 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import compact_text, exact_json, parse_json
 
 VALIDATED = "VALIDATED"
@@ -83,7 +82,7 @@ def argument_text(exchange: HasMessages) -> object:
 def _exact_arguments(call: ToolCall) -> str:
     if call.arguments_text is not None:
         return call.arguments_text
-    arguments = arguments_held(call)
+    arguments = call.arguments_held
     return bytes(arguments).decode() if type(arguments) is Raw else compact_text(arguments)
 
 

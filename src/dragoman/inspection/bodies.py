@@ -41,7 +41,6 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text
 from dragoman.terminal import Style
 
@@ -293,7 +292,7 @@ def _call(call: ToolCall, pairs: Pairs) -> Node:
 
 
 def _arguments(call: ToolCall) -> str:
-    arguments = arguments_held(call)
+    arguments = call.arguments_held
     if call.custom or arguments is UNSET:
         return _quote(call.arguments_text or "")
     return _json(arguments)
@@ -309,7 +308,7 @@ def _result(result: ToolResult, pairs: Pairs) -> Node:
     if result.parts:
         node.children += (_DESCRIBED[type(part)](part) for part in result.parts)
         return node
-    value = value_held(result)
+    value = result.value_held
     node.text = _quote(value) if isinstance(value, str) else _json(value)
     return node
 

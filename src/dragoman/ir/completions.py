@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Text, ToolCall
-from dragoman.ir.values import Items, Json, Metadata, Nodes, Value, holds_json
+from dragoman.ir.values import Held, Items, Json, Metadata, Nodes, Value, holds_json
 
 FinishReason: TypeAlias = Literal[
     "stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"
@@ -223,3 +223,5 @@ class Failure(Value, frozen=True):
     raw_type: str | None = None
     details: Json = None  # type: ignore[assignment]
     metadata: Metadata | None = None
+
+    details_held: ClassVar[Held[Any]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from dragoman.ir.content import read_parts
 from dragoman.ir.parts import AnyPart, Reasoning, Refusal, Text, ToolCall, ToolResult
-from dragoman.ir.values import Metadata, Value, construct_checked
+from dragoman.ir.values import Held, Metadata, Value, construct_checked
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -34,6 +35,9 @@ class Message(Value, frozen=True):
     parts: Parts
     name: str | None = None
     metadata: Metadata | None = None
+
+    content_held: ClassVar[Held[str | tuple[AnyPart, ...]]]
+    """The parts as they are held: a bare string, or the tuple."""
 
     @classmethod
     def system(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
@@ -63,7 +67,7 @@ class Message(Value, frozen=True):
     @property
     def text(self) -> str:
         """All text, joined without separators."""
-        content = content_held(self)
+        content = self.content_held
         if isinstance(content, str):
             return content
         return "".join([part.text for part in content if type(part) is Text])
@@ -79,12 +83,12 @@ class Message(Value, frozen=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        content = content_held(self)
+        content = self.content_held
         return () if isinstance(content, str) else tuple([part for part in content if type(part) is ToolCall])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        content = content_held(self)
+        content = self.content_held
         return () if isinstance(content, str) else tuple([part for part in content if type(part) is ToolResult])
 
 
@@ -96,15 +100,6 @@ def _join_content(content: Sequence[Any]) -> Any:
     for piece in content:
         pieces += piece if isinstance(piece, list | tuple) else [piece]
     return pieces
-
-
-content_held: Callable[[Message], str | tuple[AnyPart, ...]] = Message.__dict__["parts"].__get__
-"""The parts as they are held: a bare string, or the tuple."""
-
-
-def _read_parts(message: Message) -> tuple[AnyPart, ...]:
-    content = content_held(message)
-    return (Text(content),) if type(content) is str else content  # type: ignore[return-value]
 
 
 def _same_message(self: Message, other: object) -> bool:
@@ -119,6 +114,7 @@ def _same_message(self: Message, other: object) -> bool:
 
 
 _message: Any = Message
-_message.parts = property(_read_parts)
+_message.content_held = Message.__dict__["parts"]
+_message.parts = property(read_parts)
 _message.__eq__ = _same_message
 _message.__hash__ = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, TypeAlias, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NotRequired, Self, TypeAlias, TypedDict, overload
 
 from msgspec import UNSET, Raw
 
 from dragoman.errors import InvalidType, UnparsedArguments
 from dragoman.ir.values import (
+    Held,
     Json,
     JsonObject,
     MaybeJsonObject,
@@ -18,7 +19,6 @@ from dragoman.ir.values import (
     SignedMetadata,
     Value,
     construct_checked,
-    getter,
     holds_json,
     parse_json,
 )
@@ -164,10 +164,12 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     cache: Cache | None = None
     metadata: SignedMetadata = None  # type: ignore[assignment]
 
+    arguments_held: ClassVar[Held[Any]]
+
     @property
     def parsed(self) -> bool:
         """Whether there is an argument mapping to run the tool with."""
-        return arguments_held(self) is not UNSET
+        return self.arguments_held is not UNSET
 
     def plain(self) -> PlainToolCall:
         """The four fields of a call, independent of its wire format. `from_plain` reads it again.
@@ -186,11 +188,8 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         return construct_checked(ToolCall, **record)
 
 
-arguments_held = getter(ToolCall, "arguments")
-
-
 def _read_arguments(call: ToolCall) -> Any:
-    arguments: Raw | dict[str, Any] | UnsetType = arguments_held(call)
+    arguments: Raw | dict[str, Any] | UnsetType = call.arguments_held
     if arguments is UNSET:
         raise UnparsedArguments(call_id=call.id, name=call.name, text=call.arguments_text or "")
     return parse_json(arguments) if type(arguments) is Raw else arguments
@@ -220,6 +219,8 @@ class ToolResult(Part, tag="tool_result", frozen=True):
     parts: Nodes[ContentBlock] = ()  # type: ignore[assignment]
     cache: Cache | None = None
     metadata: Metadata | None = None
+
+    value_held: ClassVar[Held[Any]]
 
     @property
     def is_error(self) -> bool:
@@ -323,6 +324,9 @@ class ServerToolCall(Part, tag="server_tool_call", frozen=True):
     server: str | None = None
     """The MCP server whose tool it is."""
 
+    block_held: ClassVar[Held[Any]]
+    input_held: ClassVar[Held[Any]]
+
 
 @holds_json("block")
 class ServerToolResult(Part, tag="server_tool_result", frozen=True):
@@ -342,6 +346,8 @@ class ServerToolResult(Part, tag="server_tool_result", frozen=True):
     """Pages and files that a search found; `cited_text` is an excerpt."""
     error: str | None = None
     """Why it failed: the vendor's own value."""
+
+    block_held: ClassVar[Held[Any]]
 
 
 class SearchResult(Part, tag="search_result", frozen=True):
@@ -366,6 +372,8 @@ class Opaque(Part, tag="opaque", frozen=True):
     block: Json
     signature: Signature | None = None
 
+    block_held: ClassVar[Held[Any]]
+
 
 ContentBlock: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
 """What a multimodal result is made of. `Opaque`, a block of one vendor kept verbatim, comes from decoders."""
@@ -384,9 +392,3 @@ AnyPart: TypeAlias = (
     | SearchResult
     | Opaque
 )
-
-value_held = getter(ToolResult, "value")
-call_block_held = getter(ServerToolCall, "block")
-call_input_held = getter(ServerToolCall, "input")
-result_block_held = getter(ServerToolResult, "block")
-opaque_block_held = getter(Opaque, "block")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Cache, HostedKind
 from dragoman.ir.values import (
+    Held,
     Items,
     Json,
     MaybeJsonObject,
     Metadata,
     Nodes,
     Value,
-    getter,
     holds_json,
 )
 
@@ -37,6 +37,8 @@ class ToolDefinition(Tool, tag="function", frozen=True):
     deferred: bool | None = None
     """Whether the model sees it only after looking it up (`tool_search`)."""
 
+    parameters_held: ClassVar[Held[Any]]
+
 
 @holds_json("format")
 class CustomTool(Tool, tag="custom", frozen=True):
@@ -46,6 +48,8 @@ class CustomTool(Tool, tag="custom", frozen=True):
     description: str | None = None
     format: MaybeJsonObject = None  # type: ignore[assignment]
     metadata: Metadata | None = None
+
+    format_held: ClassVar[Held[Any]]
 
 
 class Location(Value, frozen=True):
@@ -97,15 +101,14 @@ class ProviderTool(Tool, tag="provider", frozen=True):
     """Whether the client must approve each call of an MCP server."""
     metadata: Metadata | None = None
 
+    definition_held: ClassVar[Held[Any]]
+    headers_held: ClassVar[Held[Any]]
+
 
 AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
 
-parameters_held = getter(ToolDefinition, "parameters")
 parameters_of: Callable[[ToolDefinition], Any] = attrgetter("parameters")
 """Reads the field as a Python value of any type; in compiled code, `tool.parameters` would check the annotation."""
-format_held = getter(CustomTool, "format")
-definition_held = getter(ProviderTool, "definition")
-headers_held = getter(ProviderTool, "headers")
 
 
 class ToolChoice(Value, frozen=True):
@@ -166,8 +169,7 @@ class StructuredOutput(Value, frozen=True):
     strict: bool | None = None
     metadata: Metadata | None = None
 
-
-schema_held = getter(StructuredOutput, "schema")
+    schema_held: ClassVar[Held[Any]]
 
 
 # dict, and for it gc: a decoder leaves a note beside the fields (ir/traits.py).

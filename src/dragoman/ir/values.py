@@ -9,7 +9,7 @@ and what is not read is never parsed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct, UnsetType
@@ -33,6 +33,7 @@ from dragoman.ir.exact_json import (
 
 __all__ = [
     "EMPTY_OBJECT",
+    "Held",
     "Items",
     "Json",
     "JsonEntry",
@@ -48,8 +49,6 @@ __all__ = [
     "encode_json",
     "exact_json",
     "exact_object",
-    "getter",
-    "held",
     "holds_json",
     "json_line",
     "note",
@@ -90,8 +89,14 @@ if TYPE_CHECKING:
         def __get__(self, instance: object, owner: type | None = None, /) -> dict[str, dict[str, Any]] | None: ...
         def __set__(self, instance: object, value: Mapping[str, Mapping[str, Any] | str | bytes] | None, /) -> None: ...
 
+    class Held(Generic[T]):
+        def __get__(self, instance: object, owner: type | None = None, /) -> T: ...
+
     JsonEntry: TypeAlias = Any
 else:
+
+    class Held(Generic[T]):
+        """A field as it is held: the exact bytes, or the value it was built with. Reading it costs no call."""
 
     class Items:
         """A tuple that may be given as any list."""
@@ -163,8 +168,8 @@ V = TypeVar("V", bound=type[Value])
 def holds_json(*names: str) -> Callable[[V], V]:
     """Class decorator: these fields hold exact JSON (see the module's text).
 
-    The struct's own slot keeps what was given; a property in front of it parses on reading. Two values are equal
-    when they read the same, however each of them is held.
+    The struct's own slot keeps what was given, and can be read as `<name>_held`; a property in front of it parses on
+    reading. Two values are equal when they read the same, however each of them is held.
     """
 
     def decorate(kind: V) -> V:
@@ -172,6 +177,7 @@ def holds_json(*names: str) -> Callable[[V], V]:
         for name in names:
             slot = kind.__dict__[name]
             slots[name] = slot
+            setattr(kind, f"{name}_held", slot)
             setattr(kind, name, property(_reader(slot.__get__)))
         kind.__exact__ = slots  # type: ignore[attr-defined]
         kind.__eq__ = _same_reading  # type: ignore[method-assign, assignment]
@@ -193,13 +199,3 @@ def _same_reading(self: Value, other: object) -> bool:
     if type(self) is not type(other):
         return NotImplemented  # type: ignore[no-any-return]
     return all(_reading(self, name) == _reading(other, name) for name in self.__struct_fields__)
-
-
-def held(value: Value, name: str) -> Any:
-    """The unparsed field: exact bytes (`Raw`) or the Python value it was built with."""
-    return cast("Any", type(value)).__exact__[name].__get__(value)
-
-
-def getter(kind: type[Value], name: str) -> Callable[[Any], Any]:
-    """`held` for one field of one kind, resolved once, for the hot path."""
-    return cast("Callable[[Any], Any]", cast("Any", kind).__exact__[name].__get__)

@@ -26,7 +26,6 @@ from dragoman.ir import (
     ToolDefinition,
 )
 from dragoman.ir.notes import CLIENT_ITEM, FREE_TEXT, has_note
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import exact_object
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
@@ -215,7 +214,7 @@ def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Mes
 
 def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
     """Turns a function with one text argument back into the custom tool it was."""
-    if custom and not call.custom and arguments_held(call) is not UNSET:
+    if custom and not call.custom and call.arguments_held is not UNSET:
         text = call.arguments.get("input")
         if isinstance(text, str) and len(call.arguments) == 1:
             return structs.replace(call, name=name, custom=True, arguments_text=text)

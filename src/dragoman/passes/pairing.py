@@ -48,7 +48,8 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
 
 def answer_last_calls(request: Request, profile: Profile, log: LossLog) -> Request:  # noqa: ARG001
     """Answers the calls of the last message. Pairing has done so already where it ran."""
-    calls = request.messages[-1].tool_calls
+    content = request.messages[-1].content_held
+    calls = [] if isinstance(content, str) else [part for part in content if isinstance(part, ToolCall)]
     if not calls:
         return request
     results = tuple([_answer(call, None, call.id, log) for call in calls])

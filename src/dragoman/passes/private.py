@@ -34,7 +34,6 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
@@ -277,7 +276,7 @@ def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog
     for message in messages:
         if message.metadata is not None:
             _report_node(message, message.metadata, "", profile, log, bookkeeping)
-        content = content_held(message)
+        content = message.content_held
         if type(content) is tuple:
             for part in content:
                 if type(part) is not Opaque:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import structs
 
 from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
-from dragoman.ir.messages import content_held
 from dragoman.ir.traits import (
     BLANK_TEXT,
     EMPTY_MESSAGE,
@@ -29,7 +28,7 @@ def survey(request: Request) -> Traits:
 
 
 def _note_message(message: Message, notes: TraitNotes) -> None:
-    role, content = message.role, content_held(message)
+    role, content = message.role, message.content_held
     if message.metadata is not None:
         notes.metadata(message.metadata)
     if message.name is not None:

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolCall, ToolChoice, ToolDefinition, ToolResult
-from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 from dragoman.passes.pairing import joined_turn
 from dragoman.profile import Profile
@@ -77,7 +76,7 @@ def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request
 
 def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message | None:
     parts: list[AnyPart] = []
-    given = content_held(message)
+    given = message.content_held
     if isinstance(given, str):
         if profile.blank_text or given.strip():
             return message
@@ -157,11 +156,13 @@ def _legal_ending(messages: list[Message], request: Request, profile: Profile, l
         return [*messages, Message("user", CONTINUE)]
     if profile.final_assistant != "trimmed":
         return messages
-    tail = last.parts[-1] if last.parts else None
-    if not isinstance(tail, Text) or tail.text == tail.text.rstrip():
+    content = last.content_held
+    tail = content if isinstance(content, str) else content[-1].text if content and type(content[-1]) is Text else ""
+    if not tail or not tail[-1].isspace():
         return messages
     log.degrade(last, "", "white space at the end", "this API refuses a final assistant text that ends in white space")
-    trimmed = structs.replace(last, parts=(*last.parts[:-1], structs.replace(tail, text=tail.text.rstrip())))
+    end = structs.replace(last.parts[-1], text=tail.rstrip())
+    trimmed = structs.replace(last, parts=(*last.parts[:-1], end))
     log.replaced(trimmed, last)
     return [*messages[:-1], trimmed]
 

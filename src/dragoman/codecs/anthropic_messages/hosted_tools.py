@@ -31,7 +31,6 @@ from dragoman.codecs.shared_tools import (
 from dragoman.codecs.signature_tags import TAG
 from dragoman.ir import AnyTool, Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult, Text
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.parts import call_input_held
 from dragoman.ir.values import encode_json, parse_json
 
 NOT_ENCRYPTED = TAG
@@ -136,7 +135,7 @@ class HostedTools(SharedTools):
         return fields | read(content)
 
     def write_call(self, call: ServerToolCall) -> WireValue:
-        arguments = call_input_held(call)
+        arguments = call.input_held
         if call.kind == "mcp":
             return {
                 "type": "mcp_tool_use",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall
-from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
 from dragoman.losses import Tables, paths_by_class, paths_by_tables
 
@@ -38,6 +35,13 @@ _FIELDS = {
 }
 
 
+_SETTINGS = {"": "$"} | {
+    field: f"$.{_FIELDS.get(field, field)}"
+    for field in (*Request.__struct_fields__, *_FIELDS)
+    if field not in {"reasoning", "output"}
+}
+"""Paths of settings that do not depend on the request."""
+
 _CITATION = "citations."
 
 
@@ -56,9 +60,11 @@ class _RequestPaths:
         self._request = request
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None and part_index is None:
+            return _SETTINGS.get(field) or f"$.{_wire_field(self._request, field)}"
         tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""
         if message_index is None:
-            head = "$" if part_index is None else f"$.tools[{part_index}]"
+            head = f"$.tools[{part_index}]"
         else:
             if self._places is None:
                 self._places = _Places(self._request.messages)
@@ -98,7 +104,7 @@ class _Places:
         self._blocks: dict[int, list[int]] = {}
 
     def path(self, message_index: int, part_index: int | None) -> str:
-        content = content_held(self._messages[message_index])
+        content = self._messages[message_index].content_held
         if message_index < self._leading:
             is_whole = part_index is None or isinstance(content, str)
             return "$.system" if is_whole else f"$.system[{part_index}]"
@@ -123,7 +129,7 @@ class _Places:
                 in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
             )
             wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
-            content = content_held(message)
+            content = message.content_held
             length = len(content) if type(content) is tuple else 1
             in_turn = message.role == "tool"
             starts.append((wire_index, start))
@@ -143,7 +149,11 @@ class _Places:
 
 def _signatures_before(parts: tuple[AnyPart, ...]) -> list[int]:
     """Return, for each part, how many separate blocks up to it carry signatures."""
-    return list(accumulate(int(_travels_behind_signature(part)) for part in parts))
+    before, blocks = [], 0
+    for part in parts:
+        blocks += _travels_behind_signature(part)
+        before.append(blocks)
+    return before
 
 
 def _travels_behind_signature(part: AnyPart) -> bool:
@@ -168,7 +178,7 @@ _OF_AN_ANSWER = {
 def _response_path(
     completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
-    content = None if message_index is None else content_held(completion.messages[message_index])
+    content = None if message_index is None else completion.messages[message_index].content_held
     path = "$"
     if part_index is not None and type(content) is tuple:
         path = f"$.content[{part_index + tables.of(content, _signatures_before)[part_index]}]"

@@ -48,9 +48,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
@@ -361,7 +359,7 @@ class MessageEncoder(PartEncoder):
             if metadata is not None:
                 turn = self._encode_noted(message, wires, turn)
                 continue
-            role, content = message.role, content_held(message)
+            role, content = message.role, message.content_held
             if role == "tool":
                 blocks = [self.encode_result(part) for part in content]  # type: ignore[arg-type]
                 if turn is None:
@@ -390,7 +388,7 @@ class MessageEncoder(PartEncoder):
     ) -> list[WireValue] | None:
         """Encode a message with more than role and content; return the turn that later messages may still join."""
         notes = None if message.metadata is None else message.metadata.get(FAMILY)
-        role, content = message.role, content_held(message)
+        role, content = message.role, message.content_held
         joined = turn is not None and (notes is None or "~turn" not in notes)
         before = len(wires)
         if role == "tool":
@@ -415,7 +413,7 @@ class MessageEncoder(PartEncoder):
         return turn
 
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
-        role, content = message.role, content_held(message)
+        role, content = message.role, message.content_held
         if role == "system" and not self._stands_inline(notes):
             self.hoisted = (*self.hoisted, message)
             self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
@@ -431,7 +429,7 @@ class MessageEncoder(PartEncoder):
         role = message.role
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
-        elif not content_held(message):
+        elif not message.content_held:
             self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
@@ -454,7 +452,7 @@ class MessageEncoder(PartEncoder):
                     continue
             elif type(part) is ToolCall and role == "assistant":
                 called = True
-                arguments = arguments_held(part)
+                arguments = part.arguments_held
                 if part.signature is None and part.cache is None and type(arguments) is Raw and not own(part.metadata):
                     blocks.append(ToolUseBlock(part.id, part.name, arguments))
                 else:
@@ -475,7 +473,7 @@ class MessageEncoder(PartEncoder):
         return sorted(blocks, key=_is_call)
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        exact_arguments, notes = arguments_held(call), own(call.metadata)
+        exact_arguments, notes = call.arguments_held, own(call.metadata)
         arguments: Any = arguments_as_object(call)
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
@@ -493,14 +491,14 @@ class MessageEncoder(PartEncoder):
             and result.cache is None
             and (metadata is None or not (FAMILY in metadata or states_success(metadata)))
         ):
-            value = value_held(result)
+            value = result.value_held
             if type(value) is str and value:
                 return ToolResultBlock(result.tool_call_id, value)
         notes = own(metadata)
         failed = result.kind == "error"
         content = self._result_content(result, notes)
         if not content and "~content" in notes:
-            content = [] if result.kind == "multimodal" or value_held(result) is None else ""
+            content = [] if result.kind == "multimodal" or result.value_held is None else ""
         elif not content:
             content = self._nonempty(result) if failed and not self._native else UNSET
         is_error: Any = True if failed else False if states_success(metadata) else UNSET
@@ -515,7 +513,7 @@ class MessageEncoder(PartEncoder):
                     continue  # 400: text content blocks must be non-empty
                 blocks += self.encode_part(part, "tool result")
             return blocks
-        exact_value: Any = value_held(result)
+        exact_value: Any = result.value_held
         value = (
             parse_json(exact_value)
             if type(exact_value) is Raw and bytes(memoryview(exact_value)[:1]) == b'"'

@@ -60,8 +60,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import call_block_held, result_block_held
-from dragoman.ir.requests import schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
@@ -400,7 +398,7 @@ class PartEncoder(BlockEncoder):
             self._citing = any(document.cite for document in _documents(request))
         if not self._citing:
             return part.cite
-        if request.output is not None and schema_held(request.output) is not None:
+        if request.output is not None and request.output.schema_held is not None:
             if part.cite:
                 self._log.drop(part, "cite", "citations", "this API cites nothing in an answer with a format")
             return None
@@ -471,7 +469,7 @@ class PartEncoder(BlockEncoder):
         return self._lose(part, "this API refuses reasoning that it did not sign")
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        block = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        block = part.block_held
         if not goes_back(part, FAMILY, to_client=self._to_client):
             return self.encode_hosted(part)
         if part.cache is not None and not self._native:

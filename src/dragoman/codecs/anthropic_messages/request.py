@@ -41,7 +41,6 @@ from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings
 from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -262,11 +261,11 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
 
 def _encode_system(messages: tuple[Message, ...], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
     """Encode a single string as a string, anything else as blocks."""
-    if len(messages) == 1 and type(content := content_held(messages[0])) is str:
+    if len(messages) == 1 and type(content := messages[0].content_held) is str:
         return content
     blocks: list[WireValue] = []
     for message in messages:
-        content = content_held(message)
+        content = message.content_held
         blocks += [TextBlock(content)] if isinstance(content, str) else encoder.encode_blocks(content, "system")
     return blocks or UNSET
 

@@ -35,7 +35,6 @@ from dragoman.ir import (
     Usage,
     withholds_calls,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
@@ -127,7 +126,7 @@ def encode_finish(
         return (None, None) if source == FAMILY else ("end_turn", None)
     if source == FAMILY and finish.raw is not None:
         return finish.raw, finish.stop_sequence
-    content = content_held(completion.messages[0]) if completion.messages else ()
+    content = completion.messages[0].content_held if completion.messages else ()
     kinds = {type(part) for part in content} if type(content) is tuple else _TEXT_ONLY
     has_calls = ToolCall in kinds
     if finish.reason in _RUNS_CALLS and has_calls and _has_whole_call(content):
@@ -353,7 +352,7 @@ def _spelled(notes: Extra, key: str, usual: str) -> str | UnsetType:
 def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[WireValue]:
     if not completion.messages:
         return []
-    content = content_held(completion.messages[0])
+    content = completion.messages[0].content_held
     if isinstance(content, str):
         return [TextBlock(content)] if content else []
     return encoder.encode_blocks(content, "assistant")

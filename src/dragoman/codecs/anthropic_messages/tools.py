@@ -23,7 +23,6 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra
-from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -123,7 +122,7 @@ def _write_alone(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue
 
 def _write_native(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue:
     if type(tool) is ToolDefinition:
-        return _encode_function(tool, parameters_held(tool), encode_mark, strict=tool.strict)
+        return _encode_function(tool, tool.parameters_held, encode_mark, strict=tool.strict)
     return _encode_tool(tool, tools, log, encode_mark, strict=None)
 
 
@@ -131,7 +130,7 @@ def _encode_tool(
     tool: Tool, tools: tuple[Tool, ...], log: LossLog, mark: Callable[[Marked], WireValue], *, strict: bool | None
 ) -> WireValue:
     if isinstance(tool, ToolDefinition):
-        schema = parameters_held(tool)
+        schema = tool.parameters_held
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
             schema = object_schema(tool, tools, log, PROFILE.name)
         return _encode_function(tool, schema, mark, strict=strict)
@@ -160,7 +159,7 @@ def _encode_function(
 
 def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
     """Return True, or None if this API cannot enforce the schema: without `strict`, the schema is sent unchanged."""
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     if found.refusal or found.notes:
@@ -245,7 +244,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    notes, schema = own(output.metadata), schema_held(output)
+    notes, schema = own(output.metadata), output.schema_held
     if schema is None:
         if request.origin != FAMILY:
             report_json_instruction(request, log)

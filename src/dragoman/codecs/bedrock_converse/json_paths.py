@@ -22,7 +22,6 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
 from dragoman.losses import Tables, paths_by_class, running_totals
 
@@ -197,7 +196,7 @@ def _message_path(
     path = f"$.messages[{wire_index}]"
     if part_index is None:
         return path
-    if isinstance(content_held(message), str):
+    if isinstance(message.content_held, str):
         return f"{path}.content[{start}]"
     return f"{path}.content[{_block_index(messages, tables, message_index, part_index, start) + behind}]"
 
@@ -226,7 +225,7 @@ def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
 
 
 def _block_count(message: Message) -> int:
-    content = content_held(message)
+    content = message.content_held
     return 1 if isinstance(content, str) else len(content) + _extra_blocks(content)[-1]
 
 

@@ -52,9 +52,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
@@ -408,7 +406,7 @@ class MessageEncoder(PartEncoder):
             message = messages[place]
             place += 1
             role, metadata = message.role, message.metadata
-            content = content_held(message)
+            content = message.content_held
             is_bare = turn is None and metadata is None
             if is_bare and type(content) is str and role != "system":
                 wires.append(MessageWire(role, [Block(content)]))
@@ -474,7 +472,7 @@ class MessageEncoder(PartEncoder):
 
     def _join_user(self, message: Message, turn: list[WireValue]) -> None:
         """Add what the user says after results. Claude refuses documents there, but takes them within a result."""
-        content = content_held(message)
+        content = message.content_held
         if isinstance(content, str):
             turn.append(Block(content))
             return
@@ -491,7 +489,7 @@ class MessageEncoder(PartEncoder):
             self._explain_documents(message, turn)
 
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra) -> None:
-        role, content = message.role, content_held(message)
+        role, content = message.role, message.content_held
         if isinstance(content, str) and role != "system":
             wires.append(MessageWire(role, [Block(content)]))
             return
@@ -513,7 +511,7 @@ class MessageEncoder(PartEncoder):
 
     def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
         """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
-        if not content_held(message):
+        if not message.content_held:
             self._log.drop(message, "", "empty message", "this API refuses messages without content")
         elif message.role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
@@ -543,7 +541,7 @@ class MessageEncoder(PartEncoder):
                     continue
             elif type(part) is ToolCall and role == "assistant":
                 called = True
-                arguments = arguments_held(part)
+                arguments = part.arguments_held
                 if part.metadata is None and part.signature is None and part.cache is None and type(arguments) is Raw:
                     blocks.append(Block(UNSET, ToolUse(part.id, part.name, arguments)))
                 else:
@@ -574,7 +572,7 @@ class MessageEncoder(PartEncoder):
         return [block for group in sorted(groups, key=_is_call) for block in group]
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        exact_arguments, notes = arguments_held(call), own(call.metadata)
+        exact_arguments, notes = call.arguments_held, own(call.metadata)
         arguments: Any = arguments_as_object(call)
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
@@ -590,7 +588,7 @@ class MessageEncoder(PartEncoder):
 
     def encode_result(self, result: ToolResult) -> WireValue:
         if result.metadata is None and result.kind == "text":
-            value = value_held(result)
+            value = result.value_held
             if type(value) is str and value and not value.isspace():
                 return Block(UNSET, UNSET, ToolResultWire(result.tool_call_id, [Block(value)]))
         notes = own(result.metadata)
@@ -622,7 +620,7 @@ class MessageEncoder(PartEncoder):
                     continue  # «The text field in the ContentBlock object is blank.»
                 blocks += self.encode_part(part, "tool result")
             return blocks
-        exact_value: Any = value_held(result)
+        exact_value: Any = result.value_held
         if result.kind != "text" and not isinstance(exact_value, str):
             raw = to_raw(exact_value)
             # «Provide a json object for the field and try again»: anything else is sent as its JSON text.

@@ -54,7 +54,6 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -322,7 +321,7 @@ class PartEncoder(BlockEncoder):
         return self._limits.is_claude or (self._limits.signs and is_at_home(signature))
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        block = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        block = part.block_held
         return [block] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
 
 

@@ -51,7 +51,6 @@ from dragoman.codecs.shared_settings import (
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, SINGLE, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
@@ -281,7 +280,7 @@ def _leading_system(messages: tuple[Message, ...]) -> int:
 def _encode_system(messages: list[Message], encoder: MessageEncoder) -> list[WireValue]:
     blocks: list[WireValue] = []
     for message in messages:
-        content = content_held(message)
+        content = message.content_held
         blocks += [Block(content)] if isinstance(content, str) else encoder.encode_blocks(content, "system")
     return blocks
 

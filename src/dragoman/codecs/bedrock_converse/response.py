@@ -24,7 +24,6 @@ from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, BEDROCK_TIERS_READ, take_tier, tier_word
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
@@ -95,7 +94,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         return UNSET if source == FAMILY else "end_turn"
     if source == FAMILY and finish.raw is not None:
         return finish.raw
-    content = content_held(completion.messages[0]) if completion.messages else ()
+    content = completion.messages[0].content_held if completion.messages else ()
     made = [part for part in content if type(part) is ToolCall] if type(content) is tuple else []
     calls = bool([call for call in made if not call.incomplete])
     if calls and finish.reason in {"stop", "tool_calls"}:
@@ -300,5 +299,5 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
 def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[WireValue]:
     if not completion.messages:
         return []
-    content = content_held(completion.messages[0])
+    content = completion.messages[0].content_held
     return [Block(content)] if isinstance(content, str) else encoder.encode_blocks(content, "assistant")

@@ -32,7 +32,6 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -128,8 +127,8 @@ def _encode_tool(
     if isinstance(tool, ToolDefinition):
         if native:
             strict: Any = UNSET if tool.strict is None else tool.strict
-            return _encode_function(tool, parameters_held(tool), tool.description, strict)
-        schema: Any = parameters_held(tool)
+            return _encode_function(tool, tool.parameters_held, tool.description, strict)
+        schema: Any = tool.parameters_held
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
             schema = object_schema(tool, tools, log, PROFILE.name)
         # An empty description is refused: at least one character, or no key at all.
@@ -168,7 +167,7 @@ def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValu
     """Return `strict`. Omitting it when the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
@@ -276,7 +275,7 @@ def decode_output(raw: Raw) -> StructuredOutput | None:
 
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
-    notes, schema = own(output.metadata), schema_held(output)
+    notes, schema = own(output.metadata), output.schema_held
     if "~format" in notes:
         return notes["~format"]
     if output.kind == "json":

@@ -23,7 +23,6 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.losses import KEY, Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
@@ -103,7 +102,7 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         if field.startswith("document."):
             return f"{path}.content[0].{field}"
         return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
-    content = content_held(message)
+    content = message.content_held
     place = 0 if type(content) is str else tables.of(content, _places)[part_index]  # type: ignore[arg-type]
     if isinstance(part, ToolCall):
         inner = _OF_A_CALL.get(field, field)
@@ -121,7 +120,7 @@ def _content_path(message: Message, part: AnyPart, place: int, field: str) -> st
         return ".citations" if field.startswith("citations") else ".tool_plan"
     if isinstance(part, Text) and field.startswith("citations"):
         return ".citations"
-    is_string = type(content_held(message)) is str or CONTENT in _own(message.metadata)
+    is_string = type(message.content_held) is str or CONTENT in _own(message.metadata)
     content_path = ".content" if is_string else f".content[{place}]"
     if isinstance(part, Image):
         field = _OF_AN_IMAGE.get(field, field)

@@ -58,9 +58,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -123,7 +121,7 @@ class MessageDecoder(TraitNotes):
         return tuple(parts)
 
     def _noted(self, message: Message) -> Message:
-        content = content_held(message)
+        content = message.content_held
         if message.metadata is not None:
             self.metadata(message.metadata)
         if type(content) is str:
@@ -310,7 +308,7 @@ class MessageEncoder:
         add = wires.append
         for message in messages:
             role = message.role
-            content: Any = content_held(message)
+            content: Any = message.content_held
             if role == "tool":
                 for part in content:
                     add(self._encode_result(part))
@@ -337,7 +335,7 @@ class MessageEncoder:
     def _encode_plain(self, message: Message) -> WireValue:
         """Encode a system or user message; None if nothing of it can be sent (logged)."""
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
-        content: Any = content_held(message)
+        content: Any = message.content_held
         if type(content) is tuple:
             content = self._encode_content(content, message.role)
             if not content and not self._native:
@@ -411,7 +409,7 @@ class MessageEncoder:
 
     def encode_assistant(self, message: Message) -> WireValue:
         """Encode the message; None if nothing of it can be sent (logged): an empty turn is refused."""
-        content: Any = content_held(message)
+        content: Any = message.content_held
         if type(content) is str and message.metadata is None:
             return AssistantMessage([TextPart(content)] if self._to_client else content)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
@@ -502,7 +500,7 @@ class MessageEncoder:
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", CACHED)
         if metadata is None and result.kind == "text" and not result.parts:
-            value = value_held(result)
+            value = result.value_held
             return ToolMessage(result.tool_call_id, value if type(value) is str else result.value)
         notes: Extra = (metadata or {}).get(FAMILY, {})
         wire = ToolMessage(result.tool_call_id, self._result_content(result, notes))
@@ -513,15 +511,15 @@ class MessageEncoder:
         if result.parts or kind == "multimodal":
             return self._content_with_media(result, notes)
         if kind == "text":
-            value = value_held(result)
+            value = result.value_held
             return value if type(value) is str else result.value
         if kind == "error":
             return write_error(result.value)
         if DATA in notes:
             inner = inner_extra(notes, "document")
-            body: Any = Raw(encode_json({"data": value_held(result)}))
+            body: Any = Raw(encode_json({"data": result.value_held}))
             return [DocumentPart(body if inner is None else spliced(body, inner))]  # type: ignore[arg-type]
-        return compact_text(value_held(result))
+        return compact_text(result.value_held)
 
     def _content_with_media(self, result: ToolResult, notes: Extra) -> WireValue:
         """Encode text and documents in the tool message; images follow in a tagged user turn."""

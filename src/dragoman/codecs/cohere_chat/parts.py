@@ -40,7 +40,6 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import Value, parse_json
 from dragoman.losses import LossLog, field_of_key
 
@@ -195,7 +194,7 @@ def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # n
 
 def _encode_opaque(part: Opaque, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.origin == FAMILY:
-        return opaque_block_held(part)
+        return part.block_held
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
 

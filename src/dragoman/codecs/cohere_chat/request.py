@@ -34,7 +34,6 @@ from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, ToolDefinition
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.traits import EMPTY_MESSAGE
 from dragoman.ir.values import encode_json
@@ -144,12 +143,12 @@ def _with_documents(
         return messages
     message = messages[last]
     metadata = message.metadata
-    if type(content_held(message)) is str:
+    if type(message.content_held) is str:
         metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), CONTENT: STRING}}
     for document in documents:
         decoder.part(document)
     others = (*messages[:last], *messages[last + 1 :])
-    if not message.parts and all(map(content_held, others)):
+    if not message.parts and all(other.content_held for other in others):
         decoder.bits &= ~EMPTY_MESSAGE
     grounded = structs.replace(message, parts=(*documents, *message.parts), metadata=metadata)
     return (*messages[:last], grounded, *messages[last + 1 :])

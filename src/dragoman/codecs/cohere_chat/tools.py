@@ -22,7 +22,6 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
@@ -68,7 +67,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         return _encode_custom(tool, log)
     if tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-    parameters = parameters_held(tool) if native else _legal_parameters(tool, tools, log)
+    parameters = tool.parameters_held if native else _legal_parameters(tool, tools, log)
     description: Any = UNSET if tool.description is None else tool.description
     if not native and not tool.description and not _has_properties(bytes(parameters)):
         # «a tool needs a description or inputs»
@@ -243,7 +242,7 @@ def decode_output(wire: ResponseFormat, notes: Extra) -> StructuredOutput | None
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     """Encode the output format: `json_schema` is the bare schema here, without name or switch."""
     extra: Extra = (output.metadata or {}).get(FAMILY, {})
-    raw_schema = schema_held(output)
+    raw_schema = output.schema_held
     if request.origin == FAMILY:
         schema: Any = UNSET if output.kind == "json" else to_raw(raw_schema)
         return spliced(ResponseFormat("json_object", schema), extra)

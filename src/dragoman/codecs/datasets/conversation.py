@@ -35,9 +35,9 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.messages import Role, content_held
+from dragoman.ir.messages import Role
 from dragoman.ir.notes import Spelling
-from dragoman.ir.parts import ContentBlock, arguments_held
+from dragoman.ir.parts import ContentBlock
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
 from dragoman.losses import JsonPaths, LossLog, PathLookup, Remark, Remarks, remarks_on
 
@@ -72,7 +72,7 @@ UNSTORED_TOOLS: Unstored = {ToolDefinition: ("cache", "strict")}
 def report_unstored(request: Request, unstored: Unstored, log: LossLog) -> None:
     """Report the fields that the parts and tools of a request have and a record has no place for."""
     for message in request.messages:
-        content = content_held(message)
+        content = message.content_held
         if type(content) is str:
             continue
         for part in content:
@@ -695,7 +695,7 @@ def arguments_value(call: ToolCall, family: str, *, prefers_text: bool = False) 
     Arguments of other families are an object if possible, else the text that the model wrote.
     """
     text = call.arguments_text
-    if arguments_held(call) is UNSET:
+    if call.arguments_held is UNSET:
         return text
     depth = ((call.metadata or {}).get(family) or {}).get(_DEPTH)
     value: Json = text if prefers_text and text is not None else call.arguments

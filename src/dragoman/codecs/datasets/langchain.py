@@ -29,7 +29,6 @@ from dragoman.codecs.datasets.conversation import (
 )
 from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
-from dragoman.ir.parts import arguments_held
 from dragoman.losses import LossLog
 
 NAME = "langchain"
@@ -194,7 +193,7 @@ def _write_message(message: Message, log: LossLog) -> Json:
             if part.signature is not None:
                 log.drop(part, "signature", "signature", "this format does not keep signatures")
         elif isinstance(part, ToolCall):
-            if arguments_held(part) is UNSET:
+            if part.arguments_held is UNSET:
                 invalid.append({"name": part.name, "args": part.arguments_text, "id": part.id, "error": None})
             else:
                 calls.append({"name": part.name, "args": part.arguments, "id": part.id, "type": "tool_call"})

@@ -27,7 +27,6 @@ from dragoman.codecs.shared_tools import (
     written_out,
 )
 from dragoman.ir import HostedKind, Image, ProviderTool, ServerToolCall, ServerToolResult, ToolDefinition
-from dragoman.ir.requests import headers_held
 from dragoman.ir.values import compact_text
 
 _KINDS: dict[str, HostedKind] = {
@@ -162,7 +161,7 @@ def _read_servers(value: object) -> Fields:
 
 
 def _transport(tool: ProviderTool) -> Fields:
-    headers: Any = dict(tool.headers or {}) if headers_held(tool) is not None else {}
+    headers: Any = dict(tool.headers or {}) if tool.headers_held is not None else {}
     if tool.authorization is not None:
         headers["Authorization"] = f"Bearer {tool.authorization}"
     return {"url": tool.server_url} | given(headers=headers or None)

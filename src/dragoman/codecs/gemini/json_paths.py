@@ -166,14 +166,17 @@ def _locate_message(request: Request, tables: Tables, message_index: int, part_i
         path = f"$.contents[{tables.of(messages, _contents)[message_index + 1] - 1}]"
     if part_index is None:
         return f"{path}.{field}" if field else path
+    parts = message.parts
     if _has(message, PLACES):
         place = tables.of(message, _places)[part_index]
     elif _has(message, JOINED):
         place = tables.of(messages, _places_left)[message_index][part_index]
+    elif part_index == 0:
+        place = 0
     else:
-        place = tables.of(message.parts, _wire_places)[part_index]
+        place = tables.of(parts, _wire_places)[part_index]
     at = "" if _has(message, SINGLE + "parts") else f"[{place}]"
-    return _locate_part(f"{path}.parts{at}", message.parts[part_index], field)
+    return _locate_part(f"{path}.parts{at}", parts[part_index], field)
 
 
 def _has(message: Message, key: str) -> bool:

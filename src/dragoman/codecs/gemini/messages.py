@@ -61,9 +61,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Extra, Spelling
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -209,7 +207,7 @@ class MessageDecoder(TraitNotes):
 
     def _noted(self, message: Message) -> Message:
         """Record the traits of the message and return it."""
-        content = content_held(message)
+        content = message.content_held
         if message.metadata is not None and type(message.metadata) is not Spelling:
             self.metadata(message.metadata)
         if type(content) is str:
@@ -279,7 +277,7 @@ class MessageDecoder(TraitNotes):
                 message,
                 parts=tuple([server_call(part) if id(part) in served else part for part in message.parts]),  # type: ignore[arg-type]
             )
-            if message.role == "assistant" and any(id(part) in served for part in content_held(message))
+            if message.role == "assistant" and any(id(part) in served for part in message.content_held)
             else message
             for message in messages
         ]
@@ -500,7 +498,7 @@ class MessageEncoder(PartEncoder):
             if role == "system":
                 self._add_system(message, leading=not contents)
                 continue
-            content = content_held(message)
+            content = message.content_held
             if type(content) is str and message.metadata is None:
                 contents.append(ContentOut("user" if role == "user" else "model", (TextOut(content),)))
                 continue
@@ -516,7 +514,7 @@ class MessageEncoder(PartEncoder):
         if not self.system:
             return UNSET
         first = self.system[0]
-        content = content_held(first)
+        content = first.content_held
         if len(self.system) == 1 and type(content) is str and (first.metadata is None or FAMILY not in first.metadata):
             return ContentOut(UNSET, (TextOut(content),))
         parts: list[WireValue] = []
@@ -539,7 +537,7 @@ class MessageEncoder(PartEncoder):
     def encode_turn(self, message: Message, index: int = -1) -> WireValue:
         """Encode one user or model content; None if nothing is left of it. `index` is its position in the request."""
         role = "user" if message.role == "user" else "model"
-        content = content_held(message)
+        content = message.content_held
         notes = None if message.metadata is None else message.metadata.get(FAMILY)
         if type(content) is str and notes is None:
             self.places = [0]
@@ -599,7 +597,7 @@ class MessageEncoder(PartEncoder):
     def _encode_call(self, call: ToolCall, index: int) -> WireValue:
         calls = self._calls
         call_id = call.id
-        arguments = arguments_held(call)
+        arguments = call.arguments_held
         wire: WireValue
         is_plain = call.signature is None and call.cache is None and not self.carried
         if is_plain and type(arguments) is Raw and (call.metadata is None or FAMILY not in call.metadata):

@@ -59,7 +59,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
-from dragoman.ir.parts import arguments_held, call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -555,7 +554,7 @@ class PartEncoder:
     def _call(self, call: ToolCall) -> WireValue:
         self._report(call)
         # An answer does not say whether it is ours; in a request the wrapper is new.
-        if arguments_held(call) is UNSET and not (self._native or self._carries):
+        if call.arguments_held is UNSET and not (self._native or self._carries):
             report_unparsed(call, self._log)
         signature = self._signature(call)
         sends_id = self.sends_id(call)
@@ -566,10 +565,10 @@ class PartEncoder:
         return spliced(CallOut(call_body(call, notes, sends_id=sends_id), signature), notes)
 
     def _server_call(self, part: ServerToolCall) -> WireValue:
-        return self._server_block(part, call_block_held(part))
+        return self._server_block(part, part.block_held)
 
     def _server_result(self, part: ServerToolResult) -> WireValue:
-        return self._server_block(part, result_block_held(part))
+        return self._server_block(part, part.block_held)
 
     def _server_block(self, part: ServerToolCall | ServerToolResult, value: Any) -> WireValue:
         if not goes_back(part, FAMILY, to_client=self._carries):
@@ -651,7 +650,7 @@ class PartEncoder:
 
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:
-            return opaque_block_held(part)
+            return part.block_held
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 

@@ -40,7 +40,6 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, restored, splic
 from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -138,7 +137,7 @@ def _unrunnable(message: Message) -> Message:
 
 
 def _calls(message: Message) -> bool:
-    content = content_held(message)
+    content = message.content_held
     return type(content) is tuple and any(type(part) is ToolCall for part in content)
 
 
@@ -369,7 +368,7 @@ def decode_time(raw: Raw, notes: Extra) -> int | None:
 def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
     message = decode_answer(wire.content, seed, f"$.candidates[{index}].content")
     extra: Extra = candidate_keys(wire) or {}
-    parts = content_held(message)
+    parts = message.content_held
     if wire.grounding_metadata is not UNSET:
         cited, complete = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
         keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
@@ -384,7 +383,7 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
         notes["~index"] = NULL if wire.index is UNSET else Raw(encode_json(wire.index))
     if extra:
         notes |= keep(FAMILY, UNSET, candidate=extra)[FAMILY]  # type: ignore[index]
-    if not notes and parts is content_held(message):
+    if not notes and parts is message.content_held:
         return message
     own = (message.metadata or {}).get(FAMILY, {})
     return Message("assistant", parts, None, {FAMILY: {**own, **notes}} if own or notes else None)
@@ -478,7 +477,7 @@ def _encode_candidate(
 
 
 def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> WireValue:
-    content = content_held(message)
+    content = message.content_held
     if type(content) is str:
         return UNSET
     for part in content:

@@ -33,7 +33,6 @@ from dragoman.codecs.result_media import media_placeholder, media_tag
 from dragoman.codecs.search_results import search_words
 from dragoman.ir import AnyPart, Audio, Document, Image, Opaque, Refusal, ResultKind, SearchResult, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, inner_extra, is_data_text
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, note, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -131,7 +130,7 @@ def has_reference(data: bytes) -> bool:
 
 def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireValue:
     """Encode the response object of a result without media. `as_given`: this family wrote it, including references."""
-    value = value_held(result)
+    value = result.value_held
     if result.kind == "text" and type(value) is str:
         return Output(value)
     raw = to_raw(value)

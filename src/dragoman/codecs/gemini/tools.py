@@ -34,7 +34,6 @@ from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_t
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, Extra, inner_extra
-from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -197,7 +196,7 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 def _grouped(
     functions: list[WireValue], built_in: list[ProviderTool], groups: list[dict[str, Any]] | None
 ) -> list[WireValue]:
-    definitions = [to_raw(definition_held(tool) or HOSTED.write_tool(tool)) for tool in built_in]
+    definitions = [to_raw(tool.definition_held or HOSTED.write_tool(tool)) for tool in built_in]
     if groups is None or not _fits(groups, len(functions), len(definitions)):
         first: list[WireValue] = [{DECLARATIONS: functions}] if functions else []
         return [*first, *definitions]
@@ -229,7 +228,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
         return FunctionDeclaration(tool.name, description, parameters_of_custom(tool, log))
     if tool.cache is not None:
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-    schema = parameters_held(tool)
+    schema = tool.parameters_held
     parameters: Any = UNSET if schema is None or (type(schema) is Raw and bytes(schema) == b"null") else schema
     notes = None if tool.metadata is None else tool.metadata.get(FAMILY)
     if not notes:
@@ -428,7 +427,7 @@ def _annotated(output: StructuredOutput, request: Request, log: LossLog) -> Wire
             added[key] = value
         else:
             log.drop(request, f"output.{field}", f"{field} of the schema", f"the schema has no room for its {key}")
-    return {**schema, **added} if added else schema_held(output)
+    return {**schema, **added} if added else output.schema_held
 
 
 OutputFields: TypeAlias = tuple[WireValue, WireValue, WireValue, WireValue]
@@ -446,7 +445,7 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
     if "~format" in notes and _read_format(notes["~format"]) == output:
         return UNSET, UNSET, UNSET, notes["~format"]
     mime: Any = UNSET if "~mime" in notes else JSON
-    schema = schema_held(output)
+    schema = output.schema_held
     if output.kind == "json" or schema is None:
         for field in ("name", "description"):
             if getattr(output, field) is not None:

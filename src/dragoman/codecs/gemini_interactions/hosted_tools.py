@@ -23,7 +23,6 @@ from dragoman.codecs.shared_tools import (
     written_out,
 )
 from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
-from dragoman.ir.requests import headers_held
 
 _KINDS: dict[str, HostedKind] = {
     "google_search": "web_search",
@@ -74,7 +73,7 @@ class HostedTools(SharedTools):
             case "mcp":
                 allowed = [{"tools": list(tool.allowed_tools)}] if tool.allowed_tools else None
                 return {"type": "mcp_server", **given(name=tool.name, url=tool.server_url, allowed_tools=allowed)} | (
-                    {} if headers_held(tool) is None else {"headers": headers_held(tool)}
+                    {} if tool.headers_held is None else {"headers": tool.headers_held}
                 )
         return None
 

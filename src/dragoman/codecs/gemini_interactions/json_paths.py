@@ -32,7 +32,6 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import Tables, paths_by_tables
 
@@ -150,7 +149,7 @@ def _content_path(root: str, message: Message, part_index: int, field: str, spel
     else:
         path = f"{root}.content[{part_index}]"
     part = message.parts[part_index]
-    if type(content_held(message)) is str:
+    if type(message.content_held) is str:
         return path
     return _within_content(path, part, field)
 

@@ -61,9 +61,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -435,7 +433,7 @@ class MessageEncoder:
     # ── users ──
 
     def _encode_user(self, message: Message) -> list[WireValue]:
-        content = content_held(message)
+        content = message.content_held
         notes = own(message.metadata)
         if type(content) is str and not notes:
             return [UserInputStep([TextContent(content)])]
@@ -454,7 +452,7 @@ class MessageEncoder:
         return [spliced(step, notes) if notes else step]
 
     def _contents_of(self, message: Message) -> list[WireValue]:
-        if type(content_held(message)) is str:
+        if type(message.content_held) is str:
             return [TextContent(message.text)]
         return [wire for part in message.parts if (wire := self._parts.encode_content(part, message.role)) is not None]
 
@@ -491,7 +489,7 @@ class MessageEncoder:
         if result.parts or result.kind == "multimodal":
             wires = [wire for part in result.parts if (wire := self._parts.encode_content(part, "tool")) is not None]
             return wires if wires or self._native or not result.parts else ""
-        value = value_held(result)
+        value = result.value_held
         if result.kind != "data" and isinstance(text := value if type(value) is str else result.value, str):
             return text
         raw = to_raw(value)

@@ -51,7 +51,6 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -247,7 +246,7 @@ class PartEncoder(BlockEncoder):
 
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
-            return opaque_block_held(part)
+            return part.block_held
         return self._refused(part, "it belongs to the provider that made it")
 
     def _refused(self, part: AnyPart, why: str | None = None) -> None:

@@ -45,7 +45,6 @@ from dragoman.ir import (
     ToolCall,
 )
 from dragoman.ir.notes import MODELLED, Extra, family_notes, with_notes
-from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -196,7 +195,7 @@ def decode_other(raw: Raw) -> AnyPart:
 
 
 def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> WireValue:
-    block = call_block_held(part) if type(part) is ServerToolCall else result_block_held(part)
+    block = part.block_held
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     if goes_back(part, FAMILY, to_client=to_client):

@@ -21,7 +21,6 @@ from dragoman.codecs.tuple_schemas import without_tuples
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import WITHIN, Extra
-from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -68,7 +67,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
     if isinstance(tool, ProviderTool):
         return _encode_provider_tool(tool, log)
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     if parameters is not None and not native:
         parameters = without_tuples(parameters, tool, log)
     if parameters is None or (type(parameters) is Raw and bytes(parameters) == b"null" and not native):
@@ -80,7 +79,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
 
 def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     if tool.origin == FAMILY:
-        return definition_held(tool)
+        return tool.definition_held
     if tool.definition is None:
         translated: WireValue = HOSTED.write_tool(tool)
     else:
@@ -178,6 +177,6 @@ def encode_output(request: Request, log: LossLog) -> WireValue:
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    schema: Any = schema_held(output)
+    schema: Any = output.schema_held
     form: dict[str, Any] = {"type": "text", "mime_type": JSON}
     return form if output.kind == "json" or schema is None else {**form, "schema": schema}

@@ -46,9 +46,7 @@ from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -168,7 +166,7 @@ class MessageDecoder(TraitNotes):
 
     def _noted(self, message: Message) -> Message:
         """Record the traits of a message, except those of its calls, and return it."""
-        content = content_held(message)
+        content = message.content_held
         if message.metadata is not None:
             self.metadata(message.metadata)
         if type(content) is str:
@@ -186,7 +184,7 @@ class MessageDecoder(TraitNotes):
         if wire.tool_calls:
             # A result without id or name belongs to the calls directly before it, never to those of an earlier turn.
             calls: list[ToolCall] = []
-            for part in content_held(message):
+            for part in message.content_held:
                 if type(part) is ToolCall:
                     self.call(part.id, part.name)
                     if part.metadata is not None:
@@ -231,7 +229,7 @@ class MessageDecoder(TraitNotes):
         noted = {ROLE: Raw(encode_json(spelled))}
         if message.role != "tool":
             notes = (message.metadata or {}).get(FAMILY, {})
-            return Message(message.role, content_held(message), None, {FAMILY: {**notes, **noted}})
+            return Message(message.role, message.content_held, None, {FAMILY: {**notes, **noted}})
         result = message.tool_results[0]
         notes = (result.metadata or {}).get(FAMILY, {})
         return Message("tool", (msgspec.structs.replace(result, metadata={FAMILY: {**notes, **noted}}),))
@@ -436,7 +434,7 @@ class MessageEncoder:
         add = wires.append
         for message in messages:
             role = message.role
-            content = content_held(message)
+            content = message.content_held
             if role == "tool":
                 for part in content:
                     add(self._encode_result(part))  # type: ignore[arg-type]
@@ -540,7 +538,7 @@ class MessageEncoder:
             self._report_signature(call)
             signature = None
         if notes is None:
-            if arguments_held(call) is UNSET and not self._native:
+            if call.arguments_held is UNSET and not self._native:
                 report_unparsed(call, self._log)
             function = Function(call.name, arguments_as_object(call), position if self._to_client else UNSET)
             body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
@@ -557,7 +555,7 @@ class MessageEncoder:
         call_id: WireValue = UNSET if is_invented(result.tool_call_id) else result.tool_call_id
         metadata = result.metadata
         if metadata is None and result.kind == "text" and not result.parts and result.cache is None:
-            value = value_held(result)
+            value = result.value_held
             return ResultOut("tool", result.name, value if type(value) is str else result.value, call_id)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
@@ -584,9 +582,9 @@ class MessageEncoder:
             text = "\n".join(gathered.texts)
             return (write_error(text) if kind == "error" else text), gathered.images
         if kind == "text":
-            value = value_held(result)
+            value = result.value_held
             return value if type(value) is str else result.value, []
-        return write_error(result.value) if kind == "error" else compact_text(value_held(result)), []
+        return write_error(result.value) if kind == "error" else compact_text(result.value_held), []
 
 
 def _spelled_content(text: WireValue, notes: Extra) -> WireValue:

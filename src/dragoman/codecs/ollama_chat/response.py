@@ -18,7 +18,6 @@ from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, ToolCall, Usage, withholds_calls
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
@@ -65,7 +64,7 @@ def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
 
 
 def _calls(message: Message) -> bool:
-    content = content_held(message)
+    content = message.content_held
     return type(content) is tuple and any(type(part) is ToolCall for part in content)
 
 

@@ -20,7 +20,6 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.requests import parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
@@ -69,7 +68,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
         log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
     if tool.strict:
         log.drop(tool, "strict", "strict", "this API does not check arguments against the schema")
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     if parameters is not None and not native:
         parameters = _readable(tool, log)
     function: Any = FunctionDefinition(
@@ -111,7 +110,7 @@ _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "defin
 
 def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
     """Return the schema in keywords that the server reads, as far as possible; the others stay, and are reported."""
-    schema, unread = _adapted(bytes(to_raw(parameters_held(tool))))
+    schema, unread = _adapted(bytes(to_raw(tool.parameters_held)))
     if unread:
         log.degrade(tool, "parameters", f"schema keywords {unread}", "this server does not show them to the model")
     return schema
@@ -232,7 +231,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    raw_schema = schema_held(output)
+    raw_schema = output.schema_held
     if output.kind == "json" or raw_schema is None:
         return _JSON
     schema = to_raw(raw_schema)

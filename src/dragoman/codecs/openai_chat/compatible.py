@@ -32,8 +32,6 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
-from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import Metadata, encode_json, note
 from dragoman.losses import LossLog
 
@@ -129,7 +127,7 @@ def _known(request: Request, known: frozenset[str], log: LossLog) -> Metadata | 
 
 
 def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
-    metadata, content = message.metadata, content_held(message)
+    metadata, content = message.metadata, message.content_held
     fitted: str | _Parts = content
     if type(content) is tuple:
         parts = tuple(kept for part in content for kept in _part(part, profile, log))
@@ -182,10 +180,10 @@ def _call(call: ToolCall, profile: ChatProfile, log: LossLog) -> _Parts:
     fitted = call
     if call.custom and not profile.custom_tools:
         fitted = structs.replace(call, custom=False, arguments_text=None)
-    elif profile.parsed_arguments and (arguments_held(call) is UNSET or not call.arguments_text):
+    elif profile.parsed_arguments and (call.arguments_held is UNSET or not call.arguments_text):
         # 400 for a history whose arguments are not JSON; the wrapper is undone when the call comes back.
         fitted = structs.replace(call, arguments=arguments_as_object(call), arguments_text=None)
-        if arguments_held(call) is UNSET:
+        if call.arguments_held is UNSET:
             log.degrade(call, "arguments", "arguments that are not a JSON object", "wrapped: this server parses them")
     if fitted is not call:
         log.replaced(fitted, call)

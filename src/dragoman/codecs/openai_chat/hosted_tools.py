@@ -28,7 +28,6 @@ from dragoman.codecs.shared_tools import (
 )
 from dragoman.ir import AnyTool, HostedKind, ProviderTool
 from dragoman.ir.notes import Extra
-from dragoman.ir.requests import definition_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -74,7 +73,7 @@ class HostedTools(SharedTools):
     def entry_for(self, tool: ProviderTool, profile: ChatProfile) -> WireValue:
         """Return the entry or setting that expresses this tool on a server, or None."""
         if tool.origin == FAMILY:
-            return definition_held(tool)
+            return tool.definition_held
         if profile.hosted_entries is None:
             return self.write_tool(tool)
         prefix, names = profile.hosted_entries

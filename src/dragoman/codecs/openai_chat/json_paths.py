@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 from msgspec import UNSET
@@ -30,7 +29,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
+from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
 from dragoman.losses import KEY, paths_by_class
 
@@ -71,8 +70,10 @@ class _RequestPaths:
             return _setting_path(self._request, field) if path is None else path
         turns = self._turns
         if turns is None:
-            turns = self._turns = media_turns_before(self._request.messages, FAMILY)
-        path = f"$.messages[{message_index + turns[message_index]}]"
+            # A request with traits has no message that moved (`decode_request`).
+            has_moved = traits_of(self._request) is None
+            turns = self._turns = media_turns_before(self._request.messages, FAMILY) if has_moved else []
+        path = f"$.messages[{message_index + turns[message_index] if turns else message_index}]"
         if part_index is None:
             return f"{path}.{field}" if field else path
         message = self._request.messages[message_index]
@@ -87,7 +88,14 @@ request_paths = paths_by_class(_RequestPaths)
 
 def calls_before(message: Message) -> list[int]:
     """Return, for each part, how many calls come before it."""
-    return list(accumulate((int(type(part) is ToolCall) for part in message.parts), initial=0))
+    content = message.content_held
+    if isinstance(content, str):
+        return [0]
+    before, calls = [], 0
+    for part in content:
+        before.append(calls)
+        calls += type(part) is ToolCall
+    return before
 
 
 _SETTINGS = {
@@ -159,7 +167,7 @@ def part_path(message: Message, part_index: int, field: str, calls: list[int]) -
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
         return _assistant_field_path(message, part, field)
-    place = ".content" if type(content_held(message)) is str else f".content[{part_index}]"
+    place = ".content" if type(message.content_held) is str else f".content[{part_index}]"
     return f"{place}.{inner}" if inner else place
 
 

@@ -70,9 +70,8 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import Role, content_held
+from dragoman.ir.messages import Role
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, NAMED_SPEAKER, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -179,7 +178,7 @@ class MessageDecoder(TraitNotes):
         message = decode_assistant(wire, index)
         if wire.name is not UNSET:
             self.bits |= NAMED_SPEAKER
-        content = content_held(message)
+        content = message.content_held
         if message.metadata is not None:
             self.metadata(message.metadata)
         if type(content) is str:
@@ -559,7 +558,7 @@ class MessageEncoder:
         add = wires.append
         for message in messages:
             role = message.role
-            content: Any = content_held(message)
+            content: Any = message.content_held
             if role == "tool":
                 for part in content:
                     add(self._encode_result(part))
@@ -603,7 +602,7 @@ class MessageEncoder:
 
     def _encode_noted(self, message: Message) -> WireValue:
         """Encode a message that has a name or further keys."""
-        role, content = message.role, content_held(message)
+        role, content = message.role, message.content_held
         wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
         name = UNSET if message.name is None else self._speaker(message, message.name)
         extra = (message.metadata or {}).get(FAMILY)
@@ -621,7 +620,7 @@ class MessageEncoder:
         return sent
 
     def encode_assistant(self, message: Message) -> WireValue:
-        content = content_held(message)
+        content = message.content_held
         name = UNSET if message.name is None else self._speaker(message, message.name)
         metadata = message.metadata
         if metadata is None or FAMILY not in metadata:
@@ -670,7 +669,7 @@ class MessageEncoder:
 
     def encode_answer(self, message: Message) -> WireValue:
         """Encode an answer for strict clients, which expect `refusal` and `annotations` on every message."""
-        content = content_held(message)
+        content = message.content_held
         if isinstance(content, str):
             return AssistantMessage(content, UNSET, None, UNSET, NO_ANNOTATIONS)
         body = self.encode_assistant(message)
@@ -854,7 +853,7 @@ class MessageEncoder:
     def _encode_result(self, result: ToolResult) -> WireValue:
         metadata = result.metadata
         if result.kind == "text" and result.cache is None and not result.parts and not is_own(metadata):
-            value = value_held(result)
+            value = result.value_held
             return ToolMessage(value if type(value) is str else result.value, result.tool_call_id)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "a tool message takes no cache breakpoint")
@@ -873,8 +872,8 @@ class MessageEncoder:
         if result.parts or kind == "multimodal":
             return self._content_with_media(result) if result.parts else ""
         if kind == "text":
-            return value_held(result) if type(value_held(result)) is str else result.value
-        return write_error(result.value) if kind == "error" else compact_text(value_held(result))
+            return result.value_held if type(result.value_held) is str else result.value
+        return write_error(result.value) if kind == "error" else compact_text(result.value_held)
 
     def _content_with_media(self, result: ToolResult) -> WireValue:
         """Encode text in the tool message; images and files follow in a tagged user turn."""

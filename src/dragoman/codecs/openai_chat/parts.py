@@ -49,7 +49,6 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
@@ -250,7 +249,7 @@ def _encode_reasoning(part: Reasoning, log: LossLog) -> WireValue:  # noqa: ARG0
 
 def _encode_opaque(part: Opaque, log: LossLog) -> WireValue:
     if part.origin == FAMILY:
-        return opaque_block_held(part)
+        return part.block_held
     log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
     return None
 

@@ -39,7 +39,6 @@ from dragoman.ir import (
     Usage,
     withholds_calls,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, to_raw
 from dragoman.losses import LossLog
@@ -102,7 +101,7 @@ def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finis
     if certain is not None:
         return certain
     reason = _DECODE_FINISH.get(raw, "unknown")
-    content = () if message is None else content_held(message)
+    content = () if message is None else message.content_held
     if type(content) is tuple:
         for part in content:
             if type(part) is ToolCall and raw in _DECODE_FINISH:
@@ -342,7 +341,7 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
     if not notes:
         return message
     own = (message.metadata or {}).get(FAMILY, {})
-    return Message("assistant", content_held(message), message.name, {FAMILY: {**own, **notes}})
+    return Message("assistant", message.content_held, message.name, {FAMILY: {**own, **notes}})
 
 
 def encode_response(completion: Completion, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:

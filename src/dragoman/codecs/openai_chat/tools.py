@@ -34,7 +34,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
+from dragoman.ir.requests import parameters_of
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
@@ -111,7 +111,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-        parameters = parameters_held(tool) if native else rooted_schema(tool, tools, log, PROFILE.name)
+        parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
         function: Any = FunctionDefinition(
             tool.name,
             UNSET if tool.description is None else tool.description,
@@ -125,7 +125,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         kind = UntypedTool if loose and "~type" in extra else FunctionTool
         return spliced(kind(function if inner is None else cast("Any", spliced(function, inner))), extra)
     if isinstance(tool, CustomTool):
-        form = format_held(tool)
+        form = tool.format_held
         custom: Any = CustomDefinition(
             tool.name, UNSET if tool.description is None else tool.description, UNSET if form is None else form
         )
@@ -278,7 +278,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         return UNSET
     inner: Any = JsonSchemaFormat(
         UNSET if name is None else name,
-        UNSET if schema_held(output) is None else schema_held(output),
+        UNSET if output.schema_held is None else output.schema_held,
         UNSET if output.description is None else output.description,
         UNSET if output.strict is None else _strict_output(output, request, log),
     )

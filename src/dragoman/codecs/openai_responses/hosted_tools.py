@@ -44,8 +44,6 @@ from dragoman.ir import (
     Text,
     Usage,
 )
-from dragoman.ir.parts import call_input_held
-from dragoman.ir.requests import headers_held
 from dragoman.ir.values import compact_text, parse_json
 
 _KINDS: dict[str, HostedKind] = {
@@ -82,7 +80,7 @@ class HostedTools(SharedTools):
             case "mcp":
                 return {"type": "mcp", "server_label": tool.name, "server_url": tool.server_url} | given(
                     authorization=tool.authorization,
-                    headers=headers_held(tool),
+                    headers=tool.headers_held,
                     allowed_tools=tool.allowed_tools,
                     require_approval=tool.approval or "never",
                 )
@@ -147,7 +145,7 @@ class HostedTools(SharedTools):
                 queries = list(texts(call_input.get("queries"))) or [query_of(call)]
                 return _item("fs", "file_search_call", call.id, queries=queries, results=None)
             case "mcp":
-                arguments = compact_text(call_input_held(call) or {})
+                arguments = compact_text(call.input_held or {})
                 fields = {"name": call.name, "server_label": call.server or "", "arguments": arguments}
                 return _item("mcp", "mcp_call", call.id, **fields, output=None, error=None)
         return None

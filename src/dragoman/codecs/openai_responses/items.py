@@ -30,7 +30,6 @@ from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -415,7 +414,7 @@ class ItemEncoder(PartEncoder):
 
     def result(self, result: ToolResult) -> WireValue:
         if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
-            value = value_held(result)
+            value = result.value_held
             if type(value) is str and not self._custom and self._client is None:
                 call_id = result.tool_call_id
                 return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, value)
@@ -437,8 +436,8 @@ class ItemEncoder(PartEncoder):
         if result.parts or kind == "multimodal":
             return self._output_parts(result)
         if kind == "text":
-            return value_held(result) if type(value_held(result)) is str else result.value
-        return write_error(result.value) if kind == "error" else compact_text(value_held(result))
+            return result.value_held if type(result.value_held) is str else result.value
+        return write_error(result.value) if kind == "error" else compact_text(result.value_held)
 
     def _output_parts(self, result: ToolResult) -> Any:
         if result.kind != "error":

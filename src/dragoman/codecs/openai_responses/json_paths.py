@@ -26,7 +26,6 @@ from dragoman.ir import (
     ToolChoice,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import ADDED
 from dragoman.ir.values import parse_json
 from dragoman.losses import Tables, paths_by_tables
@@ -86,7 +85,7 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
         return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
     if isinstance(part, Opaque) and not part.kind.startswith(CONTENT):
         return path  # the part is a whole item
-    if type(content_held(message)) is str:
+    if type(message.content_held) is str:
         return f"{path}.content"
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
     return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")

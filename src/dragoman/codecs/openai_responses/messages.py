@@ -76,9 +76,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, Spelling
-from dragoman.ir.parts import opaque_block_held, result_block_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, UNKNOWN_PART, TraitNotes
 from dragoman.ir.values import parse_json
 
@@ -576,7 +574,7 @@ class MessageEncoder(ItemEncoder):
         items: list[WireValue] = []
         for message in messages:
             role = message.role
-            content = content_held(message)
+            content = message.content_held
             if role in {"tool", "assistant"} and (message.metadata is not None or message.name is not None):
                 self._report_turn(message)
             if role == "tool":
@@ -618,7 +616,7 @@ class MessageEncoder(ItemEncoder):
         notes = own(message.metadata)
         if WHOLE in notes:
             return [notes[WHOLE]]
-        content: Any = content_held(message)
+        content: Any = message.content_held
         items: list[WireValue] = []
         if type(content) is not str:
             wires: list[WireValue] = []
@@ -670,14 +668,14 @@ class MessageEncoder(ItemEncoder):
         if isinstance(part, ServerToolCall | ServerToolResult):
             return self._encode_hosted(part, following)
         if isinstance(part, Opaque) and part.origin == FAMILY:
-            return [opaque_block_held(part)]
+            return [part.block_held]
         wire = self._encode_content(part)
         return [] if wire is None else [self.message([wire], {})]
 
     def _encode_hosted(self, part: ServerToolCall | ServerToolResult, following: AnyPart | None) -> list[WireValue]:
         is_own = goes_back(part, FAMILY, to_client=self._to_client)
         if is_own and isinstance(part, ServerToolResult):
-            return [result_block_held(part)]
+            return [part.block_held]
         if isinstance(part, ServerToolCall) and (self._to_client or is_own):
             wire = encode_pair(part, following, self._log)
             return [] if wire is None else [wire]

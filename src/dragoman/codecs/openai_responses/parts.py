@@ -61,7 +61,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -347,7 +346,7 @@ class PartEncoder:
 
     def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
-            return opaque_block_held(part)
+            return part.block_held
         return self._lose(part, "it belongs to the provider that made it")
 
     def _refuse(self, part: AnyPart, role: str) -> WireValue:

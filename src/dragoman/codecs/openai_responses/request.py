@@ -53,7 +53,6 @@ from dragoman.codecs.shared_settings import (
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Message, Metadata, Request, StructuredOutput, Text
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import ADDED, MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -311,7 +310,7 @@ def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, 
 
 
 def _is_plain(message: Message) -> bool:
-    content = content_held(message)
+    content = message.content_held
     if type(content) is str:
         return bool(content)
     parts = message.parts

@@ -18,7 +18,6 @@ from dragoman.codecs.openai_responses.wire import ItemHead
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
-from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -127,8 +126,8 @@ def encode_pair(call: ServerToolCall, following: AnyPart | None, log: LossLog) -
             return item
         action = item.get("action", {}) | outcome.get("action", {})
         return item | outcome | ({"action": action} if action else {})
-    raw = to_raw(call_block_held(call))
+    raw = to_raw(call.block_held)
     if not is_pair:
         return raw
-    outcome = _entries(to_raw(result_block_held(following)))
+    outcome = _entries(to_raw(following.block_held))  # type: ignore[union-attr]
     return Raw(encode_json(_entries(raw) | outcome))

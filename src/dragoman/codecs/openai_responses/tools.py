@@ -22,7 +22,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import ADDED, Extra
-from dragoman.ir.requests import format_held, parameters_held, parameters_of, schema_held
+from dragoman.ir.requests import parameters_of
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -110,7 +110,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-        parameters = parameters_held(tool) if native else rooted_schema(tool, tools, log, PROFILE.name)
+        parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
         wire = ToolWire(
             "function",
             tool.name,
@@ -122,7 +122,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = own(tool.metadata)
         return spliced(wire, extra) if extra else wire
     if isinstance(tool, CustomTool):
-        form = format_held(tool)
+        form = tool.format_held
         custom = ToolWire(
             "custom",
             tool.name,
@@ -270,7 +270,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     wire = FormatWire(
         "json_schema",
         UNSET if name is None else name,
-        UNSET if schema_held(output) is None else schema_held(output),
+        UNSET if output.schema_held is None else output.schema_held,
         UNSET if output.description is None else output.description,
         strict,
     )

@@ -45,7 +45,6 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog, paths_by
@@ -262,7 +261,7 @@ def _marked(message: Message) -> Message:
         notes = {**(message.metadata or {}).get(FAMILY, {}), "cache": TRUE}
         return structs.replace(message, metadata={FAMILY: notes})
     notes = dict((message.metadata or {}).get(FAMILY, {}))
-    if type(content_held(message)) is str:
+    if type(message.content_held) is str:
         notes[CONTENT] = as_json("string")
     marked = structs.replace(parts[-1], cache=Cache())
     return Message(message.role, (*parts[:-1], marked), message.name, {FAMILY: notes} if notes else None)
@@ -375,7 +374,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def _thoughts(message: Message) -> int:
-    content = content_held(message)
+    content = message.content_held
     if type(content) is str or message.role != "assistant":
         return 0
     return sum([type(part) is Reasoning for part in content])

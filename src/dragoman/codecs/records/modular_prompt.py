@@ -44,7 +44,6 @@ from dragoman.ir import (
     withholds_calls,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog, paths_by
 from dragoman.profile import Profile
@@ -269,7 +268,7 @@ class MessageEncoder(RoleEncoder):
                 if not isinstance(part, Text):
                     self.log.drop(part, "", type(part).__name__.lower(), "an error of this format is text")
             return text_of_parts(result)
-        return notes.get(VALUE, to_raw(value_held(result)))
+        return notes.get(VALUE, to_raw(result.value_held))
 
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,9 +46,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import LossLog, PathLookup
 from dragoman.profile import Profile
@@ -322,7 +320,7 @@ class MessageEncoder:
                 return self._old_result(parts[0], old)
         fields: dict[str, Any] = {"role": self._role(message, notes)}
         spelled = note(message.metadata, FAMILY, CONTENT)
-        content = content_held(message)
+        content = message.content_held
         if spelled == "string" and type(content) is str:
             fields["content"] = content
         elif spelled is None:
@@ -353,7 +351,7 @@ class MessageEncoder:
 
     def _encode_part(self, part: AnyPart) -> Any:
         if isinstance(part, Opaque) and part.origin == FAMILY:
-            return opaque_block_held(part)
+            return part.block_held
         encode = _ENCODE_PART.get(type(part))
         return self._refuse(part) if encode is None else encode(self, part)
 
@@ -527,7 +525,7 @@ def _count(message: Message) -> int:
 
 def _place(message: Message, part_index: int, field: str) -> tuple[int, str]:
     part = message.parts[part_index]
-    if type(content_held(message)) is str:
+    if type(message.content_held) is str:
         return 0, ".content"
     within = within_part(part, field, FAMILY, BAG)
     if CONTENT in (getattr(part, "metadata", None) or {}).get(FAMILY, {}):

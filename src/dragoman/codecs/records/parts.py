@@ -31,7 +31,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import Metadata, parse_json
 from dragoman.losses import LossLog
 
@@ -235,7 +234,7 @@ def encode_parts(parts: Iterable[AnyPart], style: PartStyle, log: LossLog) -> li
 def encode_part(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
     """Return the part as the record stores it, or None (logged) if it cannot."""
     if isinstance(part, Opaque) and part.origin == style.family:
-        return as_json(opaque_block_held(part))
+        return as_json(part.block_held)
     if type(part) not in style.holds:
         return _poorer(part, style, log)
     fields = _ENCODE_PART[type(part)](part, style, log)
@@ -346,19 +345,19 @@ def _read_search_result(payload: Any) -> SearchResult | None:
 
 
 def _encode_opaque(part: Opaque, style: PartStyle, log: LossLog) -> dict[str, Any] | None:  # noqa: ARG001
-    return _other(part.origin, part.kind, opaque_block_held(part))
+    return _other(part.origin, part.kind, part.block_held)
 
 
 def _encode_server_call(part: ServerToolCall, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
     if part.origin is None or part.block is None:
         return _encode_as_text(part, style, log)
-    return _other(part.origin, "server_tool_call", call_block_held(part))
+    return _other(part.origin, "server_tool_call", part.block_held)
 
 
 def _encode_server_result(part: ServerToolResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
     if part.origin is None or part.block is None:
         return _encode_as_text(part, style, log)
-    return _other(part.origin, "server_tool_result", result_block_held(part))
+    return _other(part.origin, "server_tool_result", part.block_held)
 
 
 def _encode_as_text(part: ServerToolCall | ServerToolResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:

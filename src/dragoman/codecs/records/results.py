@@ -12,7 +12,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.ir import ResultKind, Text, ToolResult
 from dragoman.ir.notes import Extra
-from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -44,7 +43,7 @@ def read_value(
 
 def write_value(result: ToolResult, *, objects: bool = True) -> tuple[Any, str | UnsetType]:
     """Return the value and its marker. `objects`: whether the format takes an object unchanged."""
-    value = value_held(result)
+    value = result.value_held
     if type(value) is str and result.kind != "data":
         return value, UNSET
     raw = to_raw(value)

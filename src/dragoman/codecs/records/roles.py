@@ -18,7 +18,6 @@ from dragoman.codecs.records.parts import Content, PartStyle, decode_parts, enco
 from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, Peeker, as_json, role_of
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Metadata, Role, Text, ToolCall, ToolResult
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, Extra
 from dragoman.ir.values import note
 from dragoman.losses import LossLog
@@ -180,7 +179,7 @@ class RoleEncoder:
     def record_of(self, message: Message, parts: Sequence[AnyPart], notes: Extra) -> Raw:
         """Return the record of one message with these of its parts."""
         fields: dict[str, Any] = {"role": message.role}
-        content = content_held(message)
+        content = message.content_held
         calls = [part for part in parts if isinstance(part, ToolCall)]
         content_parts = [part for part in parts if not isinstance(part, ToolCall)]
         spelled = note({self.family: notes}, self.family, CONTENT)
@@ -235,7 +234,7 @@ def place_of(message: Message, part_index: int, field: str, style: RoleStyle) ->
         if note(message.metadata, style.family, BARE) is not UNSET:
             return position, within
         return 0, f".{style.calls_key}[{position}]{within}"
-    if type(content_held(message)) is str or (message.role == "assistant" and not _in_parts(message, style.family)):
+    if type(message.content_held) is str or (message.role == "assistant" and not _in_parts(message, style.family)):
         return 0, ".content"
     return 0, f".content[{part_index}]{within}"
 

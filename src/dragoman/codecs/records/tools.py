@@ -13,7 +13,6 @@ from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool, CustomTool, ProviderTool, Request, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.requests import parameters_held
 from dragoman.losses import LossLog
 
 NESTED = "~nested"
@@ -127,7 +126,7 @@ def _encode_tool(tool: AnyTool, index: int, style: ToolStyle, log: LossLog, *, n
 
 def _fields(tool: ToolDefinition, log: LossLog, *, complete: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": tool.name}
-    parameters = parameters_held(tool)
+    parameters = tool.parameters_held
     if tool.description is not None:
         fields["description"] = tool.description
     elif complete:
