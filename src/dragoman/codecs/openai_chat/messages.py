@@ -175,16 +175,28 @@ class MessageDecoder(TraitNotes):
         return Message(role, content, wire.name, metadata)
 
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+        text = wire.content
+        if (
+            type(text) is str
+            and wire.tool_calls is wire.refusal is wire.annotations is wire.name is UNSET
+            and _assistant_keys(wire) is None
+        ):
+            if not text or text.isspace():
+                self.bits |= BLANK_TEXT
+            return Message("assistant", text)
         message = decode_assistant(wire, index)
-        if wire.name is not UNSET:
+        self._note_assistant(message)
+        return message
+
+    def _note_assistant(self, message: Message) -> None:
+        if message.name is not None:
             self.bits |= NAMED_SPEAKER
-        content = message.content_held
         if message.metadata is not None:
             self.metadata(message.metadata)
-        if type(content) is str:
-            if not content or content.isspace():
-                self.bits |= BLANK_TEXT
-            return message
+        content = message.content_held
+        if isinstance(content, str):
+            self.text(content)
+            return
         if not content:
             self.bits |= EMPTY_MESSAGE
         for part in content:
@@ -196,8 +208,7 @@ class MessageDecoder(TraitNotes):
                     self._unanswered = self._unanswered or []
                     self._unanswered.append(part.id)
             else:
-                self.part(part)  # type: ignore[arg-type]
-        return message
+                self.part(part)
 
     def _decode_result(self, wire: ToolMessage) -> Message:
         call_id, content = wire.tool_call_id, wire.content
