@@ -463,7 +463,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("http2", "Clients may speak HTTP/2, over TLS and without."),
     ("http2-abuse", "Floods of frames, resets, streams or headers end their connection and harm no other."),
     ("tls", "With a certificate the gateway speaks HTTPS, and a renewed one counts from the next connection."),
-    ("admission", "No byte of a body is read before the key is checked; slow or large heads and bodies hold nothing up."),
+    ("admission", "No byte of a body is read before the key is checked; slow or large requests hold nothing up."),
     ("slow-readers", "Clients that do not read their answers hold neither memory nor a connection."),
     ("unpacking", "Packed bodies are unpacked within the limits and to their end, clients' and upstreams'."),
     ("documented", "The examples of docs/gateway.md are right."),
