@@ -49,6 +49,10 @@ class DecodeError(DragomanError, ValueError):
         self.source = source
         super().__init__(f"{source}: expected {expected}, got {self.got} - at {path}")
 
+    def within(self, place: str) -> DecodeError:
+        """Return the error of a piece of a body, whose path begins at the piece, for the whole body."""
+        return type(self)(path=place + self.path[1:], expected=self.expected, got=self.got, source=self.source)
+
 
 class LimitExceeded(DecodeError):
     """A body beyond the limits of size or nesting."""

@@ -188,7 +188,7 @@ class LossLog:
             else:
                 if positions is None:
                     positions = self._positions(entries, root, kind)
-                position = positions.get(id(node)) or self._origin(node, positions, kind)
+                position = positions.get(id(node)) or self._origin(node, field, positions, kind)
                 if position is None:
                     path = "$"  # an invented node, which has no original in the source
                 else:
@@ -216,15 +216,18 @@ class LossLog:
                     positions[id(tool)] = (None, index, False)
         return positions
 
-    def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
+    def _origin(self, node: Value, field: str, positions: dict[int, Position], kind: type[Value]) -> Position | None:
         """Return the position of the original of a node that a pass made."""
-        origins = self.origins or {}
+        origins, made = self.origins or {}, type(node)
         while id(node) in origins:
             node = origins[id(node)][0]
             if type(node) is kind:
                 return _ROOT
-            if id(node) in positions:
-                return positions[id(node)]
+            position = positions.get(id(node))
+            if position is not None:
+                # The original may be of another kind, without that field: a provider's own tool has no parameters.
+                is_field = field not in made.__struct_fields__ or field in type(node).__struct_fields__
+                return position if is_field else (position[0], position[1], True)
         return None
 
 

@@ -596,3 +596,9 @@ def test_documents_fill_only_the_message_they_are_for(earlier: list[Json]) -> No
     traits = traits_of(dragoman.decode_request(given, FORMAT))
     assert traits is not None
     assert bool(traits[0] & EMPTY_MESSAGE) == (earlier == [])
+
+
+def test_a_choice_of_tools_that_are_not_there_is_reported_and_not_sent() -> None:
+    body, losses = sent(request(tool_choice=ir.ToolChoice("required", ("f",)), origin="cohere"))
+    assert "tool_choice" not in body
+    assert losses == {("dropped", "$.tool_choice")}

@@ -66,6 +66,7 @@ class WireReader(Generic[W]):
         self._kind = kind if wider is None else wider
         self._widest = self._strict if wider is None else msgspec.json.Decoder(wider)
         self._source = source
+        self._aliases = aliases or {}
         self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
         self._loose = LooseDecoder(self._kind, aliases or {}, lone_elements=lone_elements)
         self._untagged = None if untagged is None else LooseDecoder(untagged, {}, lone_elements=False)
@@ -122,7 +123,7 @@ class WireReader(Generic[W]):
         try:
             return self._widest.decode(self._lift.value(body, self._kind))
         except msgspec.ValidationError as error:
-            raise _misfit(str(error), path, self._source) from error
+            raise _misfit(_as_spelled(str(error), bytes(body), self._aliases), path, self._source) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
 
@@ -157,6 +158,34 @@ def _steps_to(fault: str) -> list[str | int]:
         steps.append(step["key"] if step["index"] is None else int(step["index"]))
         position = step.end()
     return steps
+
+
+def _as_spelled(fault: str, body: bytes, aliases: Mapping[str, str]) -> str:
+    """Return the decoder's message with its path in the client's own body.
+
+    Lifting gives keys their usual spelling and makes a list of a lone object, and the message names what it made.
+    """
+    what, path = _split_fault(fault)
+    try:
+        value = msgspec.json.decode(body)
+    except MALFORMED:
+        return fault
+    spelled, position = "$", 1
+    while (step := _STEP.match(path, position)) is not None:
+        position = step.end()
+        if step["index"] is not None:
+            if isinstance(value, list):
+                index = int(step["index"])
+                value = value[index] if index < len(value) else None
+                spelled += f"[{index}]"
+            continue
+        key = step["key"]
+        if isinstance(value, dict):
+            if key not in value:
+                key = next((name for name in value if aliases.get(name) == key), key)
+            value = value.get(key)
+        spelled += f".{key}"
+    return f"{what} - at `{spelled}{path[position:]}`"
 
 
 def _lone_surrogate(data: bytes) -> re.Match[bytes] | None:

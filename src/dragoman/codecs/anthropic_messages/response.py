@@ -41,7 +41,7 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(MessageResponse, "anthropic-messages response")
-_counts = WireReader(UsageWire, "anthropic-messages usage")
+_counts = WireReader(UsageWire, "anthropic-messages usage", path="$.usage")
 _keys = collect_keys(MessageResponse, ("container", "context_management", "diagnostics", "input_transformations"))
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ from dragoman.losses import LossLog
 
 _reader = WireReader(ConverseResponse, "bedrock-converse response")
 _keys = collect_keys(ConverseResponse, PASSED_ON_IN_ANSWERS)
-_counts = WireReader(UsageWire, "bedrock-converse usage")
+_counts = WireReader(UsageWire, "bedrock-converse usage", path="$.usage")
 
 FURTHER = "additionalModelResponseFields"
 

@@ -22,7 +22,7 @@ from dragoman.losses import LossLog
 
 _reader = WireReader(ChatResponse, "cohere-chat response")
 _keys = collect_keys(ChatResponse, ("logprobs", "meta"))
-_counts = WireReader(UsageWire, "cohere-chat usage", path="$.usage")
+_counts = WireReader(UsageWire, "cohere-chat usage")
 
 ABSENT = Raw(b'"absent"')
 USAGE = "~usage"
@@ -98,13 +98,13 @@ def encode_finish(
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(raw: Raw) -> Usage:
+def decode_usage(raw: Raw, path: str = "$.usage") -> Usage:
     """Decode the counts, with the wire's own object noted.
 
     Cached tokens are part of the input, image tokens are added to it; reasoning is part of the output. If only billed
     units are given, they are used.
     """
-    wire = _counts.read(raw)
+    wire = _counts.read(raw, path)
     tokens = wire.tokens or wire.billed_units or TokenCounts()
     image = _whole(tokens.image_tokens)
     notes: Extra = {USAGE: raw}
@@ -174,7 +174,7 @@ def decode_response(body: bytes) -> Completion:
         else:
             usage = decode_usage(wire.usage)
     elif wire.meta is not None:
-        usage = decode_usage(wire.meta)
+        usage = decode_usage(wire.meta, "$.meta")
         notes["~meta"] = Raw(b"true")
         notes[MODELLED + "meta"] = notes.pop("meta")
     return Completion((message,), finish, usage, wire.id, None, None, (), {FAMILY: notes})

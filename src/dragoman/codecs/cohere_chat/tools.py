@@ -175,6 +175,9 @@ def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
         word = {"required": "REQUIRED", "none": "NONE"}.get(choice.mode, UNSET)
         if choice.names and choice.mode != "none":
             tools = _chosen(choice, tools, log)
+            if not tools:  # 400: a choice without tools
+                word = UNSET
+                log.drop(request, "tool_choice", "forced tool call", "the tools that it names are not there")
         if not native and PROFILE.no_forced_choice_models.search(request.model or "") is not None:
             word = UNSET
             if choice.mode == "required":

@@ -165,7 +165,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 USAGE = "~usageMetadata"
 """Note: the usage object as written. Members that no count holds are noted under their own keys."""
 
-_usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES)
+_usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES, path="$.usageMetadata")
 _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 

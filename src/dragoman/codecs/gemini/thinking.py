@@ -17,7 +17,9 @@ from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
 from dragoman.losses import LossLog
 
-_reader = WireReader(ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES)
+_reader = WireReader(
+    ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES, path="$.generationConfig.thinkingConfig"
+)
 
 WHOLE_CONFIG = "~config"
 """Note: the whole thinkingConfig as written."""

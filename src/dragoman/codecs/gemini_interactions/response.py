@@ -27,7 +27,7 @@ from dragoman.losses import LossLog
 
 SOURCE = "gemini-interactions response"
 _reader = WireReader(Interaction, SOURCE)
-_counts = WireReader(UsageWire, "gemini-interactions usage")
+_counts = WireReader(UsageWire, "gemini-interactions usage", path="$.usage")
 
 _KEPT = {
     **{name: MODELLED + name for name in ("object", "created", "output_text", "previous_interaction_id")},

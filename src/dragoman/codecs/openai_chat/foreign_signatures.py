@@ -38,7 +38,7 @@ _FORMAT_FAMILY = {
 _FAMILY_FORMAT = {family: name for name, family in _FORMAT_FAMILY.items()}
 TEXT_AT = "text@"
 
-_details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
+_details = WireReader(list[ReasoningDetail], "openai-chat", path="$.reasoning_details")
 
 # ── reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────
 

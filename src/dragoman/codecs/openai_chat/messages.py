@@ -92,7 +92,7 @@ REFUSAL_KEY = MODELLED + "refusal"
 NULL = Raw(b"null")
 NO_ANNOTATIONS = Raw(b"[]")
 
-_LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
+_LEGACY = WireReader(Function, "openai-chat", path="$.function_call")
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,7 +184,10 @@ class MessageDecoder(TraitNotes):
             if not text or text.isspace():
                 self.bits |= BLANK_TEXT
             return Message("assistant", text)
-        message = decode_assistant(wire, index)
+        try:
+            message = decode_assistant(wire, index)
+        except DecodeError as error:
+            raise error.within(f"$.messages[{index}]") from error
         self._note_assistant(message)
         return message
 

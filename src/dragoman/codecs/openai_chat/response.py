@@ -26,6 +26,7 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, OPENAI_TIERS_READ, named_tier
 from dragoman.codecs.timestamps import whole_seconds
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     Completion,
     Finish,
@@ -46,7 +47,7 @@ from dragoman.losses import LossLog
 _reader = WireReader(ChatAnswer, "openai-chat response")
 _keys = collect_keys(ChatAnswer, ANSWER_PASSED_ON)
 _choice_keys = collect_keys(ChoiceWire, ("content_filter_results", "native_finish_reason", "stop_reason", "seed"))
-_counts = WireReader(UsageWire, "openai-chat usage")
+_counts = WireReader(UsageWire, "openai-chat usage", path="$.usage")
 
 ABSENT = Raw(b'"absent"')
 OBJECT_KEY = MODELLED + "object"
@@ -310,11 +311,13 @@ def _without_role(message: Message) -> Message:
 
 def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
     wire = choice.message
-    message = (
-        Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
-        if wire is UNSET
-        else decode_assistant(wire, seed)
-    )
+    if wire is UNSET:
+        message = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
+    else:
+        try:
+            message = decode_assistant(wire, seed)
+        except DecodeError as error:
+            raise error.within(f"$.choices[{position}].message") from error
     return decode_choice_notes(message, choice, position)
 
 

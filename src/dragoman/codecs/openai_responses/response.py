@@ -55,7 +55,7 @@ from dragoman.losses import LossLog
 
 SOURCE = "openai-responses response"
 _reader: WireReader[Answer] = WireReader(ResponsesResponse, SOURCE, wider=ResponsesAnswer)
-_counts = WireReader(UsageWire, "openai-responses usage")
+_counts = WireReader(UsageWire, "openai-responses usage", path="$.usage")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 INVENTED_ID = f"resp_{invent_id('answer', 0)}"
@@ -97,7 +97,7 @@ def _explanation(error: Raw) -> str | None:
     if not isinstance(parsed, dict) or not isinstance(parsed.get("message"), str):
         return None
     code = parsed.get("code")
-    return parsed["message"] if code in {None, "server_error"} else f"{parsed['message']} ({code})"
+    return parsed["message"] if code is None or code == "server_error" else f"{parsed['message']} ({code})"
 
 
 def _early_end(raw: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
