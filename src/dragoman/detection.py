@@ -319,9 +319,10 @@ _DATED_TOOL = re.compile(r"[a-z_]+_20\d{6}")
 
 def _request(data: Mapping[str, Any]) -> Detected | None:
     messages = data.get("messages")
-    if not isinstance(messages, list) or not (
-        messages == [] or any("role" in message for message in _mappings(messages))
-    ):
+    if not isinstance(messages, list):
+        return None
+    roles = ["role" in message for message in _mappings(messages)]
+    if roles and not any(roles):  # messages of another library
         return None
     anthropic = sum(_anthropic_signs(data, messages))
     openai = sum(_openai_signs(data, messages))

@@ -99,7 +99,7 @@ def chunk(**fields: Any) -> dict[str, Any]:
 
 HUGE = b"9" * 5_000
 FIRST_CHUNKS = {
-    "created is a float with a fraction of zero": json.dumps(chunk(created=1.0)).encode(),
+    "created is too large a float": json.dumps(chunk(created=7)).encode().replace(b"7", b"1e999"),
     "created is text": json.dumps(chunk(created="1")).encode(),
     "created is huge": json.dumps(chunk(created=7)).encode().replace(b"7", HUGE),
     "id is a number": json.dumps(chunk(id=5)).encode(),

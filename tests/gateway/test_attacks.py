@@ -46,7 +46,7 @@ MALFORMED: dict[str, bytes] = {
 }
 MALFORMED_STREAMS: dict[str, bytes] = {
     "created is text": json.dumps({**CHUNK, "created": "1"}).encode(),
-    "created is a float": json.dumps({**CHUNK, "created": 1.5}).encode(),
+    "created is too large a float": json.dumps({**CHUNK, "created": 7}).encode().replace(b"7", b"1e999"),
     "created is huge": json.dumps({**CHUNK, "created": 7}).encode().replace(b"7", b"9" * 5_000),
     "id is a number": json.dumps({**CHUNK, "id": 5}).encode(),
     "id is not UTF-8": json.dumps({**CHUNK, "id": "~"}).encode().replace(b"~", b"\xff"),
