@@ -473,6 +473,8 @@ class Http2Connection(BufferedReader):
             raise Gone
         exchange.outbox += data
         self._pump(exchange)
+        if exchange.outbox:
+            self.server.hold_answer(min(len(data), len(exchange.outbox)))
         self._flush()
 
     def _pump(self, exchange: Http2Exchange) -> None:

@@ -73,6 +73,8 @@ class Server:
         self.connections: set[Connection] = set()
         self._heads = 0
         """Bytes of incomplete heads, over all connections."""
+        self._held_since = 0
+        """Bytes of answers that had to wait since slow readers were last looked for."""
         self.closing = False
         self.date = b""
         self.loop = asyncio.get_running_loop()
@@ -205,13 +207,24 @@ class Server:
             self._ticking.cancel()
         await asyncio.sleep(0)
 
+    def hold_answer(self, size: int) -> None:
+        """Note bytes of an answer that wait for the client.
+
+        Between two ticks, clients could ask for more answers than fit into memory.
+        """
+        self._held_since += size
+        if self._held_since > self.limits.unread // 4:
+            self._cut_slow_readers()
+
     def _cut_slow_readers(self) -> None:
         """Keep what clients do not read within its limit: at some endpoints an answer needs no key."""
+        self._held_since = 0
         unread = {one: one.unread for one in self.connections}
         total = sum(unread.values())
         while total > self.limits.unread:
             most = max(unread, key=lambda one: unread[one])
             total -= unread.pop(most)
+            self.connections.discard(most)
             most.abort()
 
     def _tick(self) -> None:
