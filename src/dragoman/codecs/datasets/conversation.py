@@ -6,11 +6,13 @@ order. A call without a result is kept without one: in training data the call it
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import force_setattr
 
@@ -723,3 +725,15 @@ PART_NAMES: dict[type[AnyPart], str] = PartHandlers(
 def drop_part(part: AnyPart, log: LossLog, why: str = "this format has no place for it") -> None:
     """Report a loss for a part that has no counterpart."""
     log.drop(part, "", PART_NAMES[type(part)], why)
+
+
+def parse_literal(text: str) -> Any:
+    """Parse JSON, or a Python literal, as older rows hold the text of a dict. Returns None for anything else."""
+    try:
+        return parse_json(text)
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None

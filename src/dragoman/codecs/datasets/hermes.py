@@ -5,11 +5,7 @@ The system text is kept unchanged, with its tools, so that it is written back as
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
 
 from dragoman.codecs.datasets.conversation import (
     UNSTORED_TOOLS,
@@ -24,6 +20,7 @@ from dragoman.codecs.datasets.conversation import (
     join_tagged,
     left_over,
     own_keys,
+    parse_literal,
     read_tools,
     refuse,
     report_settings,
@@ -35,7 +32,7 @@ from dragoman.codecs.datasets.conversation import (
 from dragoman.codecs.datasets.sharegpt import has_call_tags, turns_of
 from dragoman.codecs.reasoning_tags import between_tags
 from dragoman.ir import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolDefinition, ToolResult
-from dragoman.ir.values import compact_text, parse_json
+from dragoman.ir.values import compact_text
 from dragoman.losses import LossLog
 
 NAME = "hermes"
@@ -86,26 +83,14 @@ def _prose_tools(system: str) -> list[ToolDefinition]:
     if found is None:
         return []
     for text in (found.inner, f"[{','.join(found.inner.splitlines())}]"):
-        parsed = _parsed(text)
+        parsed = parse_literal(text)
         if isinstance(parsed, list):
             return read_tools(parsed)
     return []
 
 
-def _parsed(text: str) -> Any:
-    """Parse JSON, or a Python literal, as older rows hold the text of a dict. Returns None for anything else."""
-    try:
-        return parse_json(text)
-    except (msgspec.DecodeError, UnicodeError):
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-
-
 def _result(conversation: Conversation, text: str) -> ToolResult:
-    parsed = _parsed(text)
+    parsed = parse_literal(text)
     if isinstance(parsed, Mapping) and "content" in parsed and parsed.keys() <= {"name", "content", "tool_call_id"}:
         return conversation.result(parsed["content"], name=parsed.get("name"), call_id=parsed.get("tool_call_id"))
     return conversation.result(text)
@@ -130,7 +115,7 @@ def _pieces(conversation: Conversation, role: str, value: str, place: str) -> li
 
 def _call(conversation: Conversation, text: str) -> ToolCall | None:
     """Return a call from JSON, or from the tags of Qwen's coder models; None if it is neither: then it stays text."""
-    parsed = _parsed(text)
+    parsed = parse_literal(text)
     if isinstance(parsed, Mapping) and isinstance(parsed.get("name"), str):
         return conversation.call(parsed["name"], parsed.get("arguments"))
     tagged = next(between_tags(text, "<function=", "</function>"), None)

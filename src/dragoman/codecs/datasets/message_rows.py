@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from itertools import groupby
-
-import msgspec
 
 from dragoman.codecs.datasets.conversation import (
     Conversation,
@@ -16,13 +13,13 @@ from dragoman.codecs.datasets.conversation import (
     items,
     left_over,
     mappings,
+    parse_literal,
     read_tools,
     refuse,
     text_of,
 )
 from dragoman.codecs.datasets.trl import CALL_ROLES, add_message, content_pieces
 from dragoman.ir import Request, Text
-from dragoman.ir.values import parse_json
 
 SWIFT, NEMOTRON = "ms-swift", "nemotron"
 _RESULT_ROLES = frozenset({"tool_response", "tool", "observation"})
@@ -62,22 +59,11 @@ def read_swift(data: Json) -> Request:
 
 def _calls(conversation: Conversation, content: Json, place: str) -> list[Piece]:
     """Return the calls in a message: JSON of one or several, or the text of a Python dict."""
-    parsed = _parsed(content) if isinstance(content, str) else content
+    parsed = parse_literal(content) if isinstance(content, str) else content
     found = parsed if isinstance(parsed, list) else [parsed]
     if not found or not all(isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in found):
         raise refuse(SWIFT, place, "JSON of a call or of a list of calls", content)
     return [(conversation.call(call["name"], call.get("arguments"), call.get("id")), place) for call in found]
-
-
-def _parsed(text: str) -> Json:
-    try:
-        return parse_json(text)
-    except (msgspec.DecodeError, UnicodeError):
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
 
 
 # ── Nemotron: the prompt as messages, the answer as text ──
