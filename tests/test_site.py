@@ -197,3 +197,4 @@ def test_every_format_is_on_the_page_of_formats() -> None:
     text = (DOCS / "formats.md").read_text(encoding="utf-8")
     named = text + (DOCS / "record-formats.md").read_text(encoding="utf-8")
     assert [name for name in dragoman.formats(None) if f"`{name}`" not in named] == []
+    assert f"{len(dragoman.formats('dataset'))} formats of [training data" in text
