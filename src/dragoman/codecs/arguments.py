@@ -15,6 +15,7 @@ __all__ = [
     "arguments_as_object",
     "arguments_as_text",
     "cut_short",
+    "opening_arguments",
     "read_arguments",
     "read_object",
     "report_unparsed",
@@ -23,17 +24,23 @@ __all__ = [
 ]
 
 _LINE_BREAK, _BACKSLASH = b"\n\\"
+_NOTHING = ("", "null")
 
 UNPARSED_KEY = "unparsed_arguments"
 """Object formats carry text that is not a JSON object as {"unparsed_arguments": text}; it comes back as text."""
 _WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 
-def arguments_as_text(call: ToolCall) -> str:
-    """Return the arguments for formats with JSON text: the exact text if there was one, else the object as spelled."""
+def arguments_as_text(call: ToolCall, *, native: bool = False) -> str:
+    """Return the arguments for formats with JSON text: the exact text if there was one, else the object as spelled.
+
+    Some servers write no arguments as `null` or as no text at all. Only their own format (`native`) gets that back:
+    clients of others parse the text, and expect an object.
+    """
     text = call.arguments_text
     if text is not None and not call.custom:
-        return text
+        is_usual = native or text[:1] == "{" or call.incomplete or call.arguments_held is UNSET
+        return text if is_usual or text.strip() not in _NOTHING else "{}"
     arguments = call.arguments_held
     if type(arguments) is Raw:
         data = bytes(arguments)
@@ -42,6 +49,14 @@ def arguments_as_text(call: ToolCall) -> str:
             return compact_text(arguments)
         return data.decode()
     return "" if arguments is UNSET else compact_text(arguments)
+
+
+def opening_arguments(call: ToolCall) -> str:
+    """Return what a stream writes of the arguments as its call begins. To an empty text the fragments are added."""
+    text = call.arguments_text
+    if text == "" or call.custom:
+        return text or ""
+    return arguments_as_text(call) if call.parsed or text else ""
 
 
 def arguments_as_object(call: ToolCall) -> Raw:

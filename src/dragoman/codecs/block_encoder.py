@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.search_results import search_text
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
-    Audio,
-    Document,
-    Image,
     Message,
     Opaque,
-    Reasoning,
-    Refusal,
     Request,
     SearchResult,
     ServerToolCall,
@@ -23,25 +19,9 @@ from dragoman.ir import (
     Signature,
     Text,
     ToolCall,
-    ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.losses import LossLog
-
-PART_NAMES: dict[type[AnyPart], str] = {
-    Text: "text",
-    Image: "image",
-    Document: "document",
-    Audio: "audio",
-    Reasoning: "reasoning",
-    Refusal: "refusal",
-    ToolCall: "tool call",
-    ToolResult: "tool result",
-    ServerToolCall: "call run by the provider",
-    ServerToolResult: "result of a call run by the provider",
-    SearchResult: "search result",
-}
-"""Names of parts in loss reports."""
 
 
 class Carriers(Protocol):
@@ -99,7 +79,7 @@ class BlockEncoder:
     def encode_search_result(self, part: SearchResult, role: str) -> list[WireValue]:
         """Return the family's block, or text in assistant messages, which may not hold such a block."""
         if role == "assistant" and not self._native:
-            return self.encode_part(Text(search_text(part, self._log), cache=part.cache), role)
+            return self.encode_part(search_as_text(part, self._log), role)
         return [self.write_search_result(part)]
 
     def write_search_result(self, part: SearchResult) -> WireValue:
@@ -121,8 +101,7 @@ class BlockEncoder:
         return self._lose(part, f"a {role} message of this API cannot hold it")
 
     def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
-        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else PART_NAMES[type(part)]
-        self._log.drop(part, "", kind, why)
+        self._log.drop(part, "", name_of_part(part), why)
         return []
 
     def _lose_keys(self, message: Message, notes: Extra | None) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
+from dragoman.codecs.arguments import arguments_as_object, opening_arguments, read_arguments, report_unparsed
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.media import transcribed, unspoken
@@ -314,10 +314,8 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         out.append(self._start_call(part))
         if call.custom:
             out.append(self._piece(part, _CUSTOM_HEAD))
-        if call.parsed or call.arguments_text is not None:
-            text = call.arguments_text if call.custom else arguments_as_text(call)
-            return out + self._arguments(part, text) if text else out
-        return out
+        text = opening_arguments(call)
+        return out + self._arguments(part, text) if text else out
 
     def _arguments(self, part: Outgoing, text: str) -> list[bytes]:
         """Write fragments of an object; hold any other text until the end, to wrap it: `input` is always an object."""

@@ -16,9 +16,11 @@ from dragoman.errors import IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
+    Citation,
     Failure,
     Finish,
     Finished,
+    PartDelta,
     PartEnd,
     PartStart,
     Reasoning,
@@ -34,10 +36,16 @@ class Incoming:
 
     part_index: int = -1  # until its part starts
     pieces: list[str]
-    cited: bool = False
+    citations: list[Citation] | None = None
+    """Citations of its text, held until its end."""
 
     def __init__(self) -> None:
         self.pieces = []
+
+    def cite(self, citation: Citation) -> None:
+        if self.citations is None:
+            self.citations = []
+        self.citations.append(citation)
 
 
 class DeferredEnd:
@@ -119,6 +127,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         self._release(incomplete=self._deferred_end is not None and self._deferred_end.is_call)
         for block in self._blocks.values():
             if block.part_index >= 0:
+                self._emit_citations(block)
                 self._events.append(PartEnd(block.part_index, incomplete=True))
         self._blocks.clear()
         self._events.append(StreamFailed(failure))
@@ -144,6 +153,14 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         if index not in self._stopped or index in self._blocks:
             self._open_block(index, event, noun)
             self._end_block(index)
+
+    def _emit_citations(self, block: Block) -> None:
+        """Emit the citations of a text behind it: they cite the block, whose length is known only now.
+
+        Claude sends them before their text.
+        """
+        for citation in block.citations or ():
+            self._events.append(PartDelta(block.part_index, "", citation))
 
     def _start(self, part: AnyPart) -> int:
         index = self._next_index

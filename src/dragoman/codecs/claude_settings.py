@@ -198,7 +198,7 @@ class _Thinking:
             return effort
         rank = ALL_EFFORTS.index(effort) if effort in ALL_EFFORTS else 0 if effort == "minimal" else None
         if rank is None or not known:
-            self._log.drop(self._request, "reasoning.effort", f"effort {effort!r}", "this model knows no such level")
+            self._log.drop(self._request, "reasoning.effort", f"effort {effort!r}", "this model has no such level")
             return UNSET
         lower = [word for word in known if ALL_EFFORTS.index(word) <= rank]
         nearest = lower[-1] if lower else known[0]

@@ -61,6 +61,7 @@ _ACTIONS = (
     *("key", "hold_key", "type", "cursor_position", "mouse_move", "left_mouse_down", "left_mouse_up"),
     *(*_POINTING, "left_click_drag", "scroll", "wait", "screenshot", "zoom"),
 )
+_SINCE_2025 = frozenset({"hold_key", "left_mouse_down", "left_mouse_up", "triple_click", "scroll", "wait"})
 _SCROLLED = {"scroll_direction": _words("up", "down", "left", "right"), "scroll_amount": _COUNT}
 
 
@@ -80,25 +81,35 @@ def functions_of(definition: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
         commands = _words(*_EDITS, "delete", "rename")
         return (ToolDefinition(name, _MEMORY, _object(("command",), command=commands, **_FILE, **_RENAMED)),)
     if kind.startswith("computer_2"):
-        return (_computer(name, definition),)
+        return (_computer(name, definition, kind),)
     return ()
 
 
 _RENAMED = {"old_path": _TEXT, "new_path": _TEXT}
 
 
-def _computer(name: str, definition: Mapping[str, Any]) -> ToolDefinition:
+def _actions(kind: str, *, zooms: bool) -> list[str]:
+    """Return what a client of this version can do: a model must not be offered more."""
+    return [
+        action
+        for action in _ACTIONS
+        if (zooms or action != "zoom") and not (action in _SINCE_2025 and kind < "computer_20250124")
+    ]
+
+
+def _computer(name: str, definition: Mapping[str, Any], kind: str) -> ToolDefinition:
+    zooms = definition.get("enable_zoom") is True
+    actions = _actions(kind, zooms=zooms)
     width, height = definition.get("display_width_px"), definition.get("display_height_px")
     size = f" The screen is {width} pixels wide and {height} pixels high." if width and height else ""
     schema = _object(
         ("action",),
-        action=_words(*_ACTIONS),
+        action=_words(*actions),
         coordinate=_POINT,
         start_coordinate=_POINT,
         text=_TEXT,
-        duration=_NUMBER,
-        **_SCROLLED,
-        region=_REGION,
+        **({"duration": _NUMBER, **_SCROLLED} if "scroll" in actions else {}),
+        **({"region": _REGION} if zooms else {}),
     )
     return ToolDefinition(name, _COMPUTER + size, schema)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind, write_seconds
-from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.failures import code_of, kind_of_status, retry_after_of, retry_headers, status_of_kind
+from dragoman.codecs.reading import MALFORMED, WireReader, check_text, keep, spliced
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
 
@@ -72,6 +73,10 @@ class ErrorBodies:
 
     def decode(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
         check_text(body, self._source)
+        if body[:1] == b"[" and (only := _only_item(body)) is not None:
+            failure = self.decode(bytes(only), status, headers)
+            notes = family_notes(self._family, failure.metadata)
+            return structs.replace(failure, metadata={self._family: {**notes, _LISTED: Raw(b"true")}})
         try:
             wire = self._reader.read(body)
             if wire.error is UNSET:
@@ -96,12 +101,11 @@ class ErrorBodies:
         for key in ("message", "type", "param", "code"):
             if getattr(error, key) is UNSET:
                 notes["~absent:" + key] = Raw(b"true")
-        detail = extra.get("detail")
         return Failure(
             _KIND_OF_WORD.get(code or "")
             or _KIND_OF_WORD.get(raw_type or "")
             or kind_of_status(_status(status, error)),
-            error.message if error.message is not UNSET else "" if detail is None else _message_text(detail),
+            _message_elsewhere(extra) if error.message is UNSET else error.message,
             _status(status, error),
             code,
             error.param if isinstance(error.param, str) else None,
@@ -123,11 +127,14 @@ class ErrorBodies:
         )
 
     def encode(self, failure: Failure) -> Encoded:
-        notes = (failure.metadata or {}).get(self._family, {})
+        notes = family_notes(self._family, failure.metadata)
+        if _LISTED in notes:
+            notes = {key: value for key, value in notes.items() if key != _LISTED}
+            alone = self.encode(structs.replace(failure, metadata={self._family: notes}))
+            return Encoded(b"[" + alone.content + b"]", (), "", alone.headers, alone.status)
         status = failure.status or status_of_kind(failure.kind)
         headers = {} if failure.request_id is None else {"x-request-id": failure.request_id}
-        if failure.retry_after is not None:
-            headers["retry-after"] = write_seconds(failure.retry_after)
+        headers |= retry_headers(failure.retry_after)
         if "~body" in notes:
             return Encoded(bytes(notes["~body"]), (), "", headers, status)
         if "~string" in notes:
@@ -137,7 +144,7 @@ class ErrorBodies:
             "message": failure.message,
             "type": failure.raw_type if native else _TYPE_OF[failure.kind],
             "param": failure.parameter,
-            "code": notes.get("~code", failure.code),
+            "code": notes.get("~code", failure.code) if native else code_of(failure),
         }
         for key in list(body):
             if "~absent:" + key in notes:
@@ -146,6 +153,31 @@ class ErrorBodies:
             return Encoded(bytes(spliced(Raw(encode_json(body)), notes)), (), "", headers, status)
         inner = spliced(Raw(encode_json(body)), inner_extra(notes, "error") or {})
         return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]
+
+
+_LISTED = "~listed"
+"""Note: the body was a list with one object, as Gemini's endpoint of this format answers."""
+_items = msgspec.json.Decoder(list[Raw]).decode
+
+
+def _only_item(body: bytes) -> Raw | None:
+    try:
+        items = _items(body)
+    except MALFORMED:
+        return None
+    return items[0] if len(items) == 1 and bytes(items[0])[:1] == b"{" else None
+
+
+def _message_elsewhere(extra: Extra) -> str:
+    """Return the message of a body of another shape: FastAPI's, Baidu's, MiniMax's, Cloudflare's."""
+    for key in ("detail", "msg", "error_msg"):
+        if key in extra:
+            return _message_text(extra[key])
+    answer, errors = (parse_json(extra[key]) if key in extra else None for key in ("base_resp", "errors"))
+    message = answer.get("status_msg") if isinstance(answer, dict) else None
+    if isinstance(errors, list) and errors and isinstance(errors[0], dict):
+        message = errors[0].get("message")
+    return message if isinstance(message, str) else ""
 
 
 def _message_text(raw: Raw) -> str:

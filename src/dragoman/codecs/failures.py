@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from math import inf
+from math import ceil, inf
 
 from dragoman.ir import (
     AnyPart,
@@ -14,6 +15,7 @@ from dragoman.ir import (
     Finish,
     FinishReason,
     Message,
+    Opaque,
     Refusal,
     StreamFailed,
     Text,
@@ -122,8 +124,12 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
         finish = Finish("error", "no answer")
     if finish is None or finish.reason not in reasons:
         return None
-    if any(message.content_held for message in completion.messages):
+    hidden = [part for message in completion.messages for part in message.parts if not _is_shown(part)]
+    if len(hidden) < sum(len(message.parts) for message in completion.messages):
         return None
+    for part in hidden:
+        if type(part) is Opaque:
+            log.drop(part, "", f"{part.origin} block {part.kind!r}", "an error of this API has no content")
     what = f"finish reason {finish.raw or finish.reason!r}"
     log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")
     if completion.usage is not None:
@@ -132,6 +138,11 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
         if getattr(completion, name) is not None:
             log.note(completion, name, what, "an error of this API does not include it")
     return failure_of(finish)
+
+
+def _is_shown(part: AnyPart) -> bool:
+    """Whether a client can read the part: no block of another provider, and no text without a character."""
+    return type(part) is not Opaque and (type(part) is not Text or bool(part.text) or part.signature is not None)
 
 
 _HEAD = {"id": "id of the answer", "model": "name of the model", "created": "time of creation"}
@@ -163,6 +174,40 @@ def refusal_explained(completion: Completion, finish: Finish | None) -> str | No
     return words or (None if finish is None else finish.explanation)
 
 
+CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
+"""OpenAI's code of the error that makes clients compact a conversation."""
+_TOO_LONG = re.compile(
+    # Anthropic, Bedrock
+    r"prompt is too long|input is too long|exceed context limit|too many total text bytes"
+    # OpenAI and servers like it, llama.cpp, Ollama
+    r"|(?:maximum|exceeds? the|available|model's) context (?:length|window|size)"
+    # Google, Cohere
+    r"|input token count[^.]{0,60}exceeds|too many tokens: size limit",
+    re.IGNORECASE,
+)
+_LOOKED_AT = 2_000
+
+
+def exceeds_context(failure: Failure) -> bool:
+    """Whether the provider refused because the request does not fit into the context of the model."""
+    if failure.code is not None:
+        return failure.code == CONTEXT_LENGTH_EXCEEDED
+    return failure.kind == "invalid_request" and _TOO_LONG.search(failure.message[:_LOOKED_AT]) is not None
+
+
+def code_of(failure: Failure) -> str | None:
+    """Return the code of a failure in OpenAI's words."""
+    return CONTEXT_LENGTH_EXCEEDED if exceeds_context(failure) else failure.code
+
+
+def message_of(failure: Failure, too_long: str) -> str:
+    """Return the message; it begins with `too_long`, by which clients know it, if the context was exceeded."""
+    message = failure.message
+    if too_long.lower() in message.lower() or not exceeds_context(failure):
+        return message
+    return f"{too_long}: {message}"
+
+
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Return seconds to wait, from `retry-after-ms` or `retry-after` (in seconds; dates cannot be used offline)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -181,7 +226,18 @@ def seconds_of(text: str) -> float | None:
     return seconds if 0 <= seconds < inf else None
 
 
+def retry_headers(seconds: float | None) -> dict[str, str]:
+    """Return the headers of a waiting time: `retry-after` holds whole seconds (RFC 9110), some clients fail otherwise.
+
+    The milliseconds that OpenAI's and Anthropic's SDKs read first are added to a fraction.
+    """
+    if seconds is None:
+        return {}
+    whole = {"retry-after": f"{ceil(seconds):d}"}
+    return whole if seconds == int(seconds) else {**whole, "retry-after-ms": f"{seconds * 1000:.0f}"}
+
+
 def write_seconds(seconds: float) -> str:
-    """Return a waiting time as headers state it: without an exponent, which clients could not read."""
+    """Return a waiting time in seconds, without an exponent, which clients could not read."""
     text = f"{seconds:g}"
     return f"{seconds:.0f}" if "e" in text else text

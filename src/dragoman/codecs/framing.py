@@ -306,6 +306,11 @@ class JsonArray(BoundedFraming):
         super().__init__(limits, source)
         self.clean = False  # a comma or a bracket belongs to what came before
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the array, or an element, has begun and not ended yet."""
+        return self._depth > 0 or self._in_string
+
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         start = 0
         for place in self._marks(chunk):

@@ -13,7 +13,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, seconds_of, status_of_kind, write_seconds
 from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.wire_values import Wire
-from dragoman.ir import Failure, FailureKind
+from dragoman.ir import Failure, FailureKind, Finish
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
@@ -229,9 +229,11 @@ def encode_event_error(failure: Failure, family: str) -> Any:
     return {"code": code, "message": failure.message}
 
 
-def explanation_of(errors: Raw) -> str | None:
-    """Return the message of an answer's only error; None if there are several."""
+def explained_by(errors: Raw, finish: Finish) -> Finish:
+    """Return the finish reason of a failed answer with the message of an error, or of its only error."""
+    if finish.reason != "error":
+        return finish
     parsed = parse_json(errors)
-    first = parsed[0] if isinstance(parsed, list) and len(parsed) == 1 else None
+    first = parsed[0] if isinstance(parsed, list) and len(parsed) == 1 else parsed
     message = first.get("message") if isinstance(first, dict) else None
-    return message if isinstance(message, str) else None
+    return structs.replace(finish, explanation=message) if isinstance(message, str) else finish

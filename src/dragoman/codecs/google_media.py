@@ -55,7 +55,7 @@ def fit_medium(part: Medium, log: LossLog, documents: frozenset[str] = frozenset
     if kind in TEXTS and part.data is not None:
         text = text_in(part.data)
         if text is not None:
-            log.degrade(part, "media_type", f"media type {kind}", "it crosses as text: models of this API refuse it")
+            log.degrade(part, "media_type", f"media type {kind}", "sent as text: models of this API refuse it")
             return Text(text)
     refused = kind not in IMAGES if kind.startswith("image/") else _is_refused_document(kind, documents)
     if refused:

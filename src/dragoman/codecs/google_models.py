@@ -67,6 +67,9 @@ _LEVEL_OF_EFFORT = {
     "xhigh": "high",
     "max": "high",
 }
+# Few models take `xhigh`. A client that wrote it for one of Google's APIs knows that its model does.
+_LEVELS_OF_OWN_CLIENTS = frozenset({"xhigh"})
+_OWN_FAMILIES = frozenset({"google", "gemini-interactions"})
 # The budgets that Google's own compatible endpoint uses for these words.
 BUDGET_OF_EFFORT = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
 
@@ -77,6 +80,8 @@ def thinking_rule(model: str | None, rules: tuple[ThinkingRule, ...] = THINKING)
 
 def fit_level(effort: str, rule: ThinkingRule, request: Request, log: LossLog) -> str | None:
     """Return the level for this effort, in lower case; None (logged) if there is none."""
+    if effort.lower() in _LEVELS_OF_OWN_CLIENTS and request.origin in _OWN_FAMILIES:
+        return effort.lower()
     level = _LEVEL_OF_EFFORT.get(effort.lower())
     if level is None:
         log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.ir import Completion, Request, ServerToolCall, ServerToolResult, Usage
+from dragoman.ir import Completion, ProviderTool, Request, ServerToolCall, ServerToolResult, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -41,7 +41,10 @@ _TOOLS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-_TYPE_OF_KEY = {key: kind for kind, (key, _) in _TOOLS.items()}
+_TYPE_OF_KEY = {key: kind for kind, (key, _) in _TOOLS.items()} | {"googleSearchRetrieval": "google_search"}
+_ENTERPRISE_KEY, _ENTERPRISE_SEARCH = "enterpriseWebSearch", "enterprise_web_search"
+_RESTRICTING = frozenset({"excludeDomains", "blockingConfidence"})
+"""Options without which a tool could reach more than allowed."""
 _SEARCHES = {"web_search": "webSearch", "image_search": "imageSearch"}
 _SEARCH_OF = {camel: snake for snake, camel in _SEARCHES.items()}
 _ENVIRONMENT = "ENVIRONMENT_"
@@ -52,6 +55,8 @@ def tool_as_member(tool: Mapping[str, Any]) -> Object | None:
     known = _TOOLS.get(str(tool.get("type", "")))
     if known is None:
         return None
+    if tool == {"type": "google_search", "search_types": [_ENTERPRISE_SEARCH]}:
+        return {_ENTERPRISE_KEY: {}}
     key, names = known
     options: Object = {}
     for name, value in tool.items():
@@ -70,21 +75,32 @@ def tool_as_member(tool: Mapping[str, Any]) -> Object | None:
     return {key: options}
 
 
-def member_as_tool(member: Mapping[str, Any]) -> Object | None:
-    """Return a member of a generateContent Tool object as an entry of Interactions' `tools`."""
+def member_as_tool(member: Mapping[str, Any]) -> tuple[Object, tuple[str, ...]] | None:
+    """Return a member of a generateContent Tool object as an entry of Interactions' `tools`, and the options left out.
+
+    None if Interactions has no such tool, or if what it would leave out restricts the tool.
+    """
     if len(member) != 1:
         return None
     key, options = next(iter(member.items()))
     key = _camel_case(key)
-    if key not in _TYPE_OF_KEY or not isinstance(options, Mapping):
+    if key == "mcpServers":
+        return _server_as_tool(options)
+    if not isinstance(options, Mapping) or any(_camel_case(name) in _RESTRICTING for name in options):
         return None
-    kind = _TYPE_OF_KEY[key]
+    if key == _ENTERPRISE_KEY:
+        return {"type": "google_search", "search_types": [_ENTERPRISE_SEARCH]}, tuple(options)
+    kind = _TYPE_OF_KEY.get(key)
+    if kind is None:
+        return None
     names = {camel: snake for snake, camel in _TOOLS[kind][1].items()}
     tool: Object = {"type": kind}
+    left_out = []
     for name, value in options.items():
-        if _camel_case(name) not in names:
-            return None
-        tool[names[_camel_case(name)]] = value
+        if (known := names.get(_camel_case(name))) is None:
+            left_out.append(name)
+        else:
+            tool[known] = value
     if "search_types" in tool:
         searches = tool["search_types"]
         if not isinstance(searches, Mapping) or any(
@@ -94,7 +110,47 @@ def member_as_tool(member: Mapping[str, Any]) -> Object | None:
         tool["search_types"] = [_SEARCH_OF[search] for search in searches]
     if "environment" in tool:
         tool["environment"] = str(tool["environment"]).removeprefix(_ENVIRONMENT).lower()
-    return tool
+    return tool, tuple(left_out)
+
+
+def _server_as_tool(servers: Any) -> tuple[Object, tuple[str, ...]] | None:
+    """Return the only server of a list; each is an entry of its own in Interactions."""
+    server = servers[0] if isinstance(servers, list) and len(servers) == 1 else None
+    if not isinstance(server, Mapping):
+        return None
+    transport = server.get("streamableHttpTransport", server.get("streamable_http_transport"))
+    if not isinstance(transport, Mapping):
+        return None
+    tool: Object = {"type": "mcp_server"} | ({"name": server["name"]} if "name" in server else {})
+    tool |= {name: transport[name] for name in ("url", "headers") if name in transport}
+    return tool, tuple(name for name in transport if name not in tool)
+
+
+def write_member(tool: ProviderTool, log: LossLog) -> Object | None:
+    """Return a tool of generateContent as an entry of Interactions' `tools`; what it lacks is reported."""
+    translated = member_as_tool(tool.definition or {})
+    if translated is None:
+        log.drop(tool, "", f"tool {tool.name!r}", "this API has no such tool, or not with these limits")
+        return None
+    wire, left_out = translated
+    for name in left_out:
+        log.degrade(tool, "", f"{name} of tool {tool.name!r}", "this API has no such option")
+    return wire
+
+
+def allowed_tools_of(server: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the tools that an MCP server of Interactions may be asked for; empty for all.
+
+    None if it is limited in a way that other APIs cannot state.
+    """
+    entries = server.get("allowed_tools") or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return None
+    named = [entry.get("tools") or [] for entry in entries]
+    names = tuple(dict.fromkeys(name for tools in named if isinstance(tools, list) for name in tools))
+    modes = {str(entry.get("mode", "auto")).lower() for entry in entries}
+    is_known = all(isinstance(name, str) for name in names) and modes <= {"auto", "any", "validated"}
+    return names if is_known and (names or not entries) else None
 
 
 def _camel_case(name: str) -> str:
@@ -238,7 +294,7 @@ def report_beyond_step(part: ServerToolCall | ServerToolResult, step: Mapping[st
     left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
     if left:
         what = f"arguments {', '.join(sorted(left))} of a call run by the provider"
-        log.degrade(part, "", what, "this API knows no such arguments")
+        log.degrade(part, "", what, "this API has no such arguments")
     known = _IN_STEPS[_camel_case(member)]
     for key, value in entries.items():
         if value is not None and _camel_case(key) not in known:
@@ -313,7 +369,7 @@ def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
             if translated is not None:
                 extra[key] = Raw(encode_json(translated))
             elif parsed is not None:
-                log.drop(request, name, name, "this API has other words, and none for this")
+                log.drop(request, name, name, "this API has other values, and none for this")
     return extra
 
 

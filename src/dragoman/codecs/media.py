@@ -158,6 +158,10 @@ _TYPES_OF_ENDINGS = {
 }
 _ENDING = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]+/[^?#]*\.([A-Za-z0-9]{2,5})(?:[?#]|$)", re.IGNORECASE)
 
+_YOUTUBE = re.compile(
+    r"https?://(?:(?:www\.|m\.)?youtube\.com/(?:watch\?|shorts/|live/|embed/)|youtu\.be/\w)", re.IGNORECASE
+)
+
 WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 """The image types that OpenAI and Anthropic take."""
 
@@ -188,7 +192,7 @@ def as_text_document(part: AnyPart, log: LossLog) -> AnyPart:
         document = Document(part.media_type, text=text, cache=part.cache, signature=part.signature)
         log.degrade(part, "", "SVG image", "its text is sent: models of this API do not draw it")
         if part.detail not in {None, "auto"}:
-            log.drop(part, "detail", f"image detail {part.detail!r}", "the image crosses as its text")
+            log.drop(part, "detail", f"image detail {part.detail!r}", "the image is sent as its text")
     else:
         document = structs.replace(part, data=None, text=text)
     log.replaced(document, part)
@@ -197,7 +201,7 @@ def as_text_document(part: AnyPart, log: LossLog) -> AnyPart:
 
 def document_text(part: Document, log: LossLog) -> str:
     """Return the text of a document that an API takes as plain text only; the rest of the document is reported."""
-    log.degrade(part, "", "text document", "it crosses as plain text")
+    log.degrade(part, "", "text document", "sent as plain text")
     _report_rest(part, ("title", "context", "cite", "cache", "signature"), log)
     return part.text or ""
 
@@ -224,9 +228,11 @@ def is_fetched(url: str) -> bool:
 
 
 def type_of_address(url: str) -> str | None:
-    """Return the media type implied by the file extension of a URL, if any."""
+    """Return the media type implied by the file extension of a URL, if any; YouTube's addresses show videos."""
     found = _ENDING.match(url)
-    return None if found is None else _TYPES_OF_ENDINGS.get(found[1].lower())
+    if found is None:
+        return "video/mp4" if _YOUTUBE.match(url) else None
+    return _TYPES_OF_ENDINGS.get(found[1].lower())
 
 
 def is_refused_image(media_type: str | None, url: str | None) -> bool:
@@ -239,7 +245,7 @@ def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
     """Replace streamed audio by a text, whose fragments will be the transcript; complete parts stay as they are."""
     if type(part) is not Audio or part.data or part.url or part.file_id:
         return part
-    log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no sound")
+    log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no audio")
     text = Text(part.transcript or "")
     log.replaced(text, part)
     return text

@@ -53,19 +53,30 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
     if name is None or not call_id:
         return None
     item = parse_json(raw)
-    notes: Extra = {WHOLE: raw, CLIENT_ITEM: Raw(encode_json(kind))}
+    key = _ARGUMENT_KEYS.get(kind) or ("actions" if "actions" in item else "action")
+    arguments: Any = item.get(key)
     if kind == "computer_call":
-        key = "actions" if "actions" in item else "action"
         name = name if key == "actions" else "computer_use_preview"
-        arguments: Any = {key: item[key]} if item.get(key) else None
-        if item.get("pending_safety_checks"):
-            notes["pending_safety_checks"] = Raw(encode_json(item["pending_safety_checks"]))
-    else:
-        arguments = item.get(_ARGUMENT_KEYS[kind])
+        arguments = {key: arguments} if arguments else None
     if not isinstance(arguments, dict):
         return None
+    notes: Extra = {WHOLE: raw, CLIENT_ITEM: Raw(encode_json(kind)), **_further(item, key)}
     is_cut = item.get("status") == "incomplete"
     return ToolCall(call_id, name, arguments, incomplete=is_cut, metadata={FAMILY: notes})
+
+
+_MODELLED = frozenset({"type", "id", "call_id", "status"})
+_NO_MEANING: tuple[Any, ...] = (None, [], {"type": "local"})
+"""Values that say nothing: a shell that the client runs is local."""
+
+
+def _further(item: Mapping[str, Any], *modelled: str) -> Extra:
+    """Return the members of an item that no call or result of other formats has."""
+    return {
+        key: Raw(encode_json(value))
+        for key, value in item.items()
+        if key not in _MODELLED and key not in modelled and value not in _NO_MEANING
+    }
 
 
 def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
@@ -77,7 +88,8 @@ def _decode_approval_request(raw: Raw, item_id: str) -> ToolCall:
         **{key: item.get(key) for key in ("server_label", "name")},
         "arguments": given if parsed is None else parse_json(parsed),
     }
-    return ToolCall(item_id, APPROVAL, arguments, metadata={FAMILY: {WHOLE: raw, CLIENT_ITEM: _APPROVAL_ITEM}})
+    notes = {WHOLE: raw, CLIENT_ITEM: _APPROVAL_ITEM, **_further(item, "server_label", "name", "arguments")}
+    return ToolCall(item_id, APPROVAL, arguments, metadata={FAMILY: notes})
 
 
 def approval_id(call: ToolCall) -> str | None:
@@ -98,7 +110,7 @@ def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> 
     item = parse_json(raw)
     call_id = head.call_id or head.id or ""
     name = names.get(call_id) or CLIENT_OUTPUTS[kind]
-    metadata = {FAMILY: {WHOLE: raw}}
+    metadata = {FAMILY: {WHOLE: raw, **_further(item, "output")}}
     output = item.get("output")
     if kind == "computer_call_output":
         url = output.get("image_url") if isinstance(output, dict) else None
@@ -120,7 +132,8 @@ def _decode_approval(raw: Raw, names: Mapping[str, str]) -> ToolResult | None:
     if not isinstance(request_id, str) or names.get(request_id) != APPROVAL:
         return None
     answer = {key: item[key] for key in ("approve", "reason") if item.get(key) is not None}
-    return ToolResult(request_id, APPROVAL, "data", answer, metadata={FAMILY: {WHOLE: raw}})
+    notes = {WHOLE: raw, **_further(item, _APPROVAL_ID, "approve", "reason")}
+    return ToolResult(request_id, APPROVAL, "data", answer, metadata={FAMILY: notes})
 
 
 def _screen(url: str | None, file_id: str | None) -> Image:

@@ -111,7 +111,7 @@ def _members(definition: Mapping[str, Any], family: str) -> Iterator[ToolDefinit
     for tool in tools if isinstance(tools, list) else ():
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             continue
-        notes = {NAMESPACE: Raw(encode_json(space))}
+        notes = {NAMESPACE: Raw(encode_json(space)), **_further(tool)}
         parameters, strict = tool.get("parameters"), tool.get("strict")
         if tool.get("type") == "custom":
             parameters, strict, notes[FREE_TEXT] = _ANY_TEXT, None, Raw(b"true")
@@ -121,7 +121,19 @@ def _members(definition: Mapping[str, Any], family: str) -> Iterator[ToolDefinit
             parameters if isinstance(parameters, dict) else None,
             strict if isinstance(strict, bool) else None,
             metadata={family: notes},
+            deferred=True if tool.get("defer_loading") is True else None,
         )
+
+
+_MEMBER_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
+
+
+def _further(member: Mapping[str, Any]) -> dict[str, Raw]:
+    """Return what a member of a namespace says and a function of other formats does not."""
+    further = {key: value for key, value in member.items() if key not in _MEMBER_KEYS and value is not None}
+    if further.get("format") == {"type": "text"}:
+        del further["format"]
+    return {key: Raw(encode_json(value)) for key, value in further.items()}
 
 
 def _computer(definition: Mapping[str, Any], kind: str) -> ToolDefinition:

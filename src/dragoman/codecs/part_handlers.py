@@ -65,3 +65,22 @@ PART_TYPES: dict[str, type[Any]] = {
     "opaque": Opaque,
 }
 """Part types by their tag in the intermediate format; a test compares both with `AnyPart`."""
+
+_NAMES: dict[type[AnyPart], str] = {
+    Text: "text",
+    Image: "image",
+    Document: "document",
+    Audio: "audio",
+    Reasoning: "reasoning",
+    Refusal: "refusal",
+    ToolCall: "tool call",
+    ToolResult: "tool result",
+    ServerToolCall: "call run by the provider",
+    ServerToolResult: "result of a call run by the provider",
+    SearchResult: "search result",
+}
+
+
+def name_of_part(part: AnyPart) -> str:
+    """Return what reports of losses call a part."""
+    return f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.loose_structs import LooseDecoder
+from dragoman.codecs.sdk_objects import SdkObject, as_json_values
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, Unmodelled, Wire
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
@@ -40,6 +41,7 @@ _items = msgspec.json.Decoder(list[Raw]).decode
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _ESCAPE = 6
 """Bytes of an escape such as \\ud83e."""
+_MISSING = re.compile(r"Object missing required field `([^`]+)`")
 _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTALL)
 
 
@@ -128,13 +130,7 @@ class WireReader(Generic[W]):
             raise self._unreadable(error, body) from error
 
     def _unreadable(self, error: Exception, body: bytes | Raw) -> DecodeError:
-        if isinstance(error, RecursionError):
-            return LimitExceeded(path=self._path, expected="JSON", got="nesting too deep to read", source=self._source)
-        lone = None if isinstance(error, msgspec.ValidationError) else _lone_surrogate(bytes(body))
-        if lone is not None:
-            found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
-            return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
-        return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
+        return unreadable(error, bytes(body), self._source, self._path)
 
 
 _NO_TAG = "Object missing required field `type`"
@@ -224,6 +220,17 @@ MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a separate piece of a body raises if the piece does not follow its format."""
 
 
+def unreadable(error: Exception, body: bytes, source: str, path: str = "$") -> DecodeError:
+    """Return the typed error for a body that is not JSON."""
+    if isinstance(error, RecursionError):
+        return LimitExceeded(path=path, expected="JSON", got="nesting too deep to read", source=source)
+    lone = None if isinstance(error, msgspec.ValidationError) else _lone_surrogate(body)
+    if lone is not None:
+        found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
+        return DecodeError(path=path, expected="Unicode text", got=found, source=source)
+    return DecodeError(path=path, expected="JSON", got=str(error), source=source)
+
+
 def misread(error: Exception, source: str) -> DecodeError:
     """Return the typed error for a piece of a body that could not be read. Its path is within that piece."""
     if isinstance(error, RecursionError):
@@ -237,10 +244,20 @@ def _misfit(message: str, path: str, source: str) -> DecodeError:
     expected = _EXPECTED.match(what)
     if expected:
         return DecodeError(path=path, expected=expected["expected"], got=expected["got"], source=source)
+    missing = _MISSING.fullmatch(what)
+    if missing:
+        got = "an object in which it is missing"
+        return DecodeError(path=path, expected=f"the field `{missing[1]}`", got=got, source=source)
     return DecodeError(path=path, expected="a valid body", got=what, source=source)
 
 
-def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
+_encode_any = msgspec.json.Encoder(enc_hook=as_json_values, decimal_format="number").encode
+
+Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any] | SdkObject
+"""A body as callers have it: JSON text, the parsed JSON, or an object of the vendor's SDK."""
+
+
+def body_bytes(body: Body | Sequence[Any], source: str) -> bytes:
     """Return a body as bytes, from any form in which a caller may pass it.
 
     Their reader checks that they are text (`check_text`), so the usual body is looked at only once.
@@ -255,7 +272,7 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
         elif isinstance(body, bytearray | memoryview):
             data = bytes(body)
         else:
-            data = encode_json(body)
+            data = _encode_any(body)
         if len(data) > MAX_BODY_BYTES:
             raise LimitExceeded(
                 path="$", expected=f"at most {MAX_BODY_BYTES} bytes", got=f"{len(data)} bytes", source=source

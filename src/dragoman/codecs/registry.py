@@ -60,7 +60,8 @@ DATASETS = (
     "tau-bench", "bfcl", "toolbench", "swe-agent", "openhands", "llm", "chatgpt-export", "claude-export",
     "alpaca", "glaive", "xlam", "toolace", "openassistant", "langsmith", "langfuse", "anthropic-message-list",
     "bedrock-message-list", "haystack", "llama-index", "autogen", "langchain4j", "dotnet-ai", "inspect", "atif", "adk",
-    "goose", "pi", "opencode", "qwen-code", "ms-swift", "nemotron",
+    "goose", "pi", "opencode", "qwen-code", "ms-swift", "nemotron", "semantic-kernel", "smolagents", "letta",
+    "open-webui", "librechat",
 )  # fmt: skip
 """Formats of stored conversations (codecs/datasets): training sets, logs, dumps. They have requests only."""
 

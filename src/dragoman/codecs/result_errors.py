@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from dragoman.ir import Metadata
+from dragoman.ir import AnyPart, Metadata, Text
 from dragoman.ir.notes import MODELLED
 from dragoman.ir.values import compact_text, encode_json
 
@@ -40,3 +41,8 @@ def read_error(content: str) -> Any:
 
 def write_error(value: Any) -> str:
     return compact_text({"error": value})
+
+
+def write_words(words: list[str], parts: Sequence[AnyPart]) -> str:
+    """Return the error in these words of its parts. Texts are joined; beside other parts, each is a line of its own."""
+    return write_error(("" if all(isinstance(part, Text) for part in parts) else "\n").join(words))

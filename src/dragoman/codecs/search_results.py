@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from dragoman.ir import SearchResult
+from dragoman.ir import SearchResult, Text
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -52,12 +52,22 @@ def search_fields(part: SearchResult, family: str, *, typed: bool) -> dict[str, 
     return fields | {key: value for key, value in notes.items() if key not in _TITLE_KEYS and key[:1] != "~"}
 
 
-def search_text(part: SearchResult, log: LossLog) -> str:
+_NO_BLOCK = "sent as text: this API has no such block"
+
+
+def search_text(part: SearchResult, log: LossLog, why: str = _NO_BLOCK) -> str:
     """Return the text of a search result, for models without such a block."""
-    log.degrade(part, "", "search result", "it crosses as text: this API has no such block")
+    log.degrade(part, "", "search result", why)
     if part.cite is not None:
         log.drop(part, "cite", "citations of a search result", "text has no such switch")
     return search_words(part)
+
+
+def search_as_text(part: SearchResult, log: LossLog, why: str = _NO_BLOCK) -> Text:
+    """Return the part that replaces a search result, for models without such a block; it keeps the cache mark."""
+    text = Text(search_text(part, log, why), cache=part.cache)
+    log.replaced(text, part)
+    return text
 
 
 def search_words(part: SearchResult) -> str:

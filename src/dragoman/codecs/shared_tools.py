@@ -17,10 +17,12 @@ from msgspec import Raw
 
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
+    AnyPart,
     AnyTool,
     Citation,
     ContentBlock,
     CustomTool,
+    Image,
     Location,
     ProviderTool,
     Request,
@@ -132,6 +134,12 @@ def read_headers(raw: object, authorization: object = None) -> Fields:
     return {"headers": headers or None, "authorization": token}
 
 
+def write_headers(tool: ProviderTool) -> dict[str, Any] | None:
+    """Return the headers of an MCP server, with its token, for an API that has no other place for it."""
+    token = {} if tool.authorization is None else {"Authorization": f"Bearer {tool.authorization}"}
+    return {**(tool.headers or {}), **token} or None
+
+
 def read_location(value: object) -> Location | None:
     if not isinstance(value, dict):
         return None
@@ -156,7 +164,7 @@ _FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"re
 
 def parameters_of_custom(tool: CustomTool, log: LossLog) -> Raw:
     """Return the schema of the function that replaces a tool with free text as its input."""
-    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+    log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text argument")
     if tool.format_held is not None:
         log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
     return _FREE_TEXT
@@ -175,6 +183,13 @@ def query_of(call: ServerToolCall) -> str:
     arguments: Any = call.input or {}
     queries = texts(arguments.get("queries"))
     return text_of(arguments.get("query")) or "; ".join(queries)
+
+
+def pages_of(call: ServerToolCall) -> tuple[str, ...]:
+    """Return the addresses that a call fetches."""
+    arguments: Any = call.input or {}
+    page = text_of(arguments.get("url"))
+    return texts(arguments.get("urls")) if page is None else (page,)
 
 
 def code_of(call: ServerToolCall) -> str:
@@ -231,10 +246,21 @@ def cross_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, tools: S
         return None
     wire = tools.write_call(part) if isinstance(part, ServerToolCall) else tools.write_result(part)
     if wire is None:
-        log.drop(part, "", what, "clients of this API know no such item")
+        log.drop(part, "", what, "this API has no such item")
     else:
         log.degrade(part, "", what, "shown to the client as one of this API, under an id of our own")
     return wire
+
+
+def drawn_image(part: AnyPart, log: LossLog) -> Image | None:
+    """Return what a tool of another provider drew, for an API whose models draw without a tool; it is logged."""
+    if type(part) is not ServerToolResult or part.kind != "image_generation":
+        return None
+    image = next((one for one in part.parts if type(one) is Image), None)
+    if image is not None:
+        log.degrade(part, "", "result of a call run by the provider", "sent as an image of the answer")
+        log.replaced(image, part)
+    return image
 
 
 # ── tools of a request ────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.wire import ErrorBody, ErrorResponse
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, write_seconds
+from dragoman.codecs.failures import kind_of_status, message_of, retry_after_of, retry_headers
 from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
@@ -109,14 +109,13 @@ def _spelling(wire: ErrorResponse, error: ErrorBody) -> Extra:
 def encode_error(failure: Failure) -> Encoded:
     notes = (failure.metadata or {}).get(FAMILY)
     headers = {} if failure.request_id is None else {"request-id": failure.request_id}
-    if failure.retry_after is not None:
-        headers["retry-after"] = write_seconds(failure.retry_after)
+    headers |= retry_headers(failure.retry_after)
     if notes is not None:
         status = failure.status or _STATUS_OF_KIND[failure.kind]
         return Encoded(_encode_native(failure, notes), (), "", headers, status)
     # This API has a field for the stable code, inside the details.
     details: Any = UNSET if failure.code is None else {"error_code": failure.code}
-    error = ErrorBody(_TYPE_OF_KIND[failure.kind], failure.message, details)
+    error = ErrorBody(_TYPE_OF_KIND[failure.kind], message_of(failure, "prompt is too long"), details)
     wire = ErrorResponse(error, "error", failure.request_id)
     return Encoded(encode_json(wire), (), "", headers, _STATUS_OF_KIND[failure.kind])
 

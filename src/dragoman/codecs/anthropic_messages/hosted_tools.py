@@ -20,6 +20,7 @@ from dragoman.codecs.shared_tools import (
     forged_id,
     given,
     mappings,
+    pages_of,
     query_of,
     read_location,
     text_of,
@@ -29,7 +30,7 @@ from dragoman.codecs.shared_tools import (
     written_out,
 )
 from dragoman.codecs.signature_tags import TAG
-from dragoman.ir import AnyTool, Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir import AnyTool, Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 
@@ -151,6 +152,8 @@ class HostedTools(SharedTools):
             arguments = {"query": query_of(call)}
         elif call.kind == "code_execution":
             arguments = {"code": code_of(call)}
+        elif call.kind == "web_fetch" and (pages := pages_of(call)):
+            arguments = {"url": pages[0]}
         return {
             "type": "server_tool_use",
             "id": forged_id("srvtoolu_", call.id),
@@ -173,7 +176,7 @@ class HostedTools(SharedTools):
         return {
             "type": f"{kind}_tool_result",
             "tool_use_id": forged_id("srvtoolu_", result.tool_call_id),
-            "content": write(result) if result.error is None else content,
+            "content": write(result) if result.error is None or _has_run(result) else content,
         }
 
     def write_citation(self, citation: Citation) -> WireValue:
@@ -300,9 +303,15 @@ def _write_page(result: ServerToolResult) -> Fields:
     }
 
 
+def _has_run(result: ServerToolResult) -> bool:
+    """Whether this is the output of code that ran, and failed: no error of the tool."""
+    return result.kind == "code_execution" and bool(text_within(result))
+
+
 def _write_run(result: ServerToolResult) -> Fields:
-    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-    return {"type": "code_execution_result", "stdout": text, "stderr": "", "return_code": 0, "content": []}
+    text = text_within(result)
+    shown = {"stdout": text, "stderr": ""} if result.error is None else {"stdout": "", "stderr": text}
+    return {"type": "code_execution_result", **shown, "return_code": int(result.error is not None), "content": []}
 
 
 _RESULT_OF: dict[HostedKind, tuple[str, Callable[[ServerToolResult], Any]]] = {

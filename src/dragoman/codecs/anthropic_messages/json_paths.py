@@ -166,7 +166,6 @@ def _travels_behind_signature(part: AnyPart) -> bool:
 _OF_AN_ANSWER = {
     "finish": "stop_reason",
     "finish.stop_sequence": "stop_sequence",
-    "finish.stop_details": "stop_details",
     "finish.explanation": "stop_details.explanation",
     "arguments": "input",
     "usage.cache_written": "usage.cache_creation_input_tokens",
@@ -184,7 +183,7 @@ def _response_path(
         path = f"$.content[{part_index + tables.of(content, _signatures_before)[part_index]}]"
         if field.startswith(_CITATION) and type(content[part_index]) is Text:
             return f"{path}.citations"
-    return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
+    return f"{path}.{_OF_AN_ANSWER.get(field) or field.removeprefix('finish.')}" if field else path
 
 
 response_paths = paths_by_tables(_response_path)

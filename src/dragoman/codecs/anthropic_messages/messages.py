@@ -31,6 +31,7 @@ from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.result_errors import states_success
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.codecs.wire_values import Unmodelled
@@ -41,6 +42,7 @@ from dragoman.ir import (
     Message,
     Metadata,
     Opaque,
+    SearchResult,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -508,7 +510,7 @@ class MessageEncoder(PartEncoder):
     def _result_content(self, result: ToolResult, notes: Extra) -> WireValue:
         if result.parts or result.kind == "multimodal":
             blocks: list[WireValue] = []
-            for part in result.parts:
+            for part in result.parts if self._native else self._unmixed(result.parts):
                 if type(part) is Text and not part.text.strip() and not self._native:
                     continue  # 400: text content blocks must be non-empty
                 blocks += self.encode_part(part, "tool result")
@@ -523,6 +525,14 @@ class MessageEncoder(PartEncoder):
             return value
         empty = result.kind == "error" and bytes(to_raw(exact_value)) == b"null"
         return "" if empty or "~content" in notes else compact_text(exact_value)
+
+    def _unmixed(self, parts: tuple[AnyPart, ...]) -> Iterable[AnyPart]:
+        """Return the parts of a result; search results beside anything else as text, because this API refuses both."""
+        searches = sum(type(part) is SearchResult for part in parts)
+        if not 0 < searches < len(parts):
+            return parts
+        why = "sent as text: a result of this API holds search results or something else"
+        return [search_as_text(part, self._log, why) if type(part) is SearchResult else part for part in parts]
 
     def _nonempty(self, result: ToolResult) -> str:
         self._log.invent(result, "value", "text of the error", "this API refuses an error without text")

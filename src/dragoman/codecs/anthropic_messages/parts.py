@@ -33,7 +33,15 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
-from dragoman.codecs.media import TEXT_TYPES, as_text_document, is_fetched, is_refused_image, text_in, transcript
+from dragoman.codecs.media import (
+    TEXT_TYPES,
+    as_text_document,
+    is_fetched,
+    is_refused_image,
+    text_in,
+    transcript,
+    type_of_address,
+)
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
@@ -59,7 +67,7 @@ from dragoman.ir import (
     Text,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json, to_raw
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
@@ -70,6 +78,8 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _CITED = frozenset({"type", "cited_text", "url", "title", "document_title"})
 """Keys that a citation models; others are private to the family."""
 
+_REFERENCE = "tool_reference"
+"""Key of the metadata of a text that is the name of a found tool: the block itself."""
 NO_CITATIONS: Metadata = {FAMILY: {"~citations": Raw(b"null")}}
 """On a text of a model that could have cited but did not."""
 
@@ -149,20 +159,29 @@ def _document_of(source: Base64Source | TextSource | ContentSource | UrlSource |
         return Document(url=source.url)
     if isinstance(source, FileSource):
         return Document(file_id=source.file_id)
-    text, whole = _content_text(source.content)
-    # If there is more than the text, the key is not marked as modelled: other formats lose it.
-    notes[(MODELLED if whole else "") + "source"] = spliced(source, {} if source.extra is UNSET else source.extra)
+    text, further = _content_text(source.content)
+    extra: Extra = {} if source.extra is UNSET else source.extra
+    notes[MODELLED + "source"] = spliced(source, extra)
+    if further:
+        notes[WITHIN + "source"] = Raw(encode_json({**extra, **further}))
     return Document(text=text)
 
 
-def _content_text(content: Raw) -> tuple[str, bool]:
-    """Return the text of a document given in blocks, and whether there is nothing else."""
+def _content_text(content: Raw) -> tuple[str, dict[str, Any]]:
+    """Return the text of a document given in blocks, and by its path in the source what else there is."""
     value = parse_json(content)
     if isinstance(value, str):
-        return value, True
-    blocks = value if isinstance(value, list) else [value]
-    texts = [block["text"] for block in blocks if isinstance(block, dict) and set(block) == {"type", "text"}]
-    return "\n\n".join(text for text in texts if isinstance(text, str)), len(texts) == len(blocks)
+        return value, {}
+    texts: list[str] = []
+    further: dict[str, Any] = {}
+    for index, block in enumerate(value if isinstance(value, list) else [value]):
+        path = f"content[{index}]" if isinstance(value, list) else "content"
+        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+            texts.append(block["text"])
+            further |= {f"{path}.{key}": inner for key, inner in block.items() if key not in {"type", "text"}}
+        else:
+            further[path] = block
+    return "\n\n".join(texts), further
 
 
 def _whole_block(kind: str, wire: ImageBlock | DocumentBlock, source: Unmodelled) -> Opaque:
@@ -189,12 +208,14 @@ def _decode_redacted(wire: RedactedThinkingBlock) -> Reasoning:
     return Reasoning("", Signature(FAMILY, wire.data), redacted=True, metadata=keep(FAMILY, wire.extra))
 
 
-def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerToolResult:
+def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerToolResult | Text:
     try:
         head = _block_head(wire.raw)
     except msgspec.ValidationError:
         return Opaque(FAMILY, "", wire.raw)
     kind = head.type or ""
+    if kind == _REFERENCE:
+        return _decode_reference(wire.raw)
     if kind in {"server_tool_use", "mcp_tool_use"} and head.id is not None and head.name is not None:
         fields = HOSTED.read_call(parse_json(wire.raw))
         return ServerToolCall(head.id, head.name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control), **fields)
@@ -203,6 +224,14 @@ def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerTool
         fields = HOSTED.read_result(parse_json(wire.raw))
         return ServerToolResult(call_id, name, FAMILY, wire.raw, cache=mark, **fields)
     return Opaque(FAMILY, kind, wire.raw)
+
+
+def _decode_reference(raw: Raw) -> Opaque | Text:
+    """Decode a tool that a search of the client found: its name is text for other models, which see all tools."""
+    name = parse_json(raw).get("tool_name")
+    if not isinstance(name, str) or not name:
+        return Opaque(FAMILY, _REFERENCE, raw)
+    return Text(name, metadata={FAMILY: {_REFERENCE: raw}})
 
 
 def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
@@ -221,7 +250,7 @@ def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
     return structs.replace(part, cache=cache, metadata={FAMILY: notes} if notes else None)
 
 
-def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResult:
+def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResult | Text:
     raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
     return _decode_unmodelled(Unmodelled(raw))
 
@@ -239,7 +268,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
     """Keep a misplaced call or result unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "misplaced", restored(wire))
+    return Opaque(FAMILY, "tool_use" if isinstance(wire, ToolUseBlock) else "tool_result", restored(wire))
 
 
 _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
@@ -307,6 +336,8 @@ class PartEncoder(BlockEncoder):
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
         notes = own(part.metadata)
+        if _REFERENCE in notes and parse_json(notes[_REFERENCE])["tool_name"] == part.text:
+            return [notes[_REFERENCE]]
         citations = self._encode_citations(part, notes)
         if citations and role == "user":
             self.needs_old_version = True
@@ -413,8 +444,9 @@ class PartEncoder(BlockEncoder):
             return TextSource(part.media_type if self._native and part.media_type else "text/plain", part.text)
         media_type = part.media_type or _PDF
         if part.data is None:
-            if part.url is not None and media_type != _PDF and not self._native:
-                self._lose(part, f"this API fetches PDF only, not {media_type}")
+            fetched = part.media_type or type_of_address(part.url or "") or _PDF
+            if part.url is not None and fetched != _PDF and not self._native:
+                self._lose(part, f"this API fetches PDF only, not {fetched}")
                 return None
             return self._reference(part)
         if media_type == _PDF or self._native:

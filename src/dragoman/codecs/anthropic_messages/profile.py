@@ -59,6 +59,7 @@ PROFILE = Profile(
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "allowed_tools"}), https_only=True),
         "tool_search": HostedRule(),
     },
+    shares_tool_names=True,
 )
 
 LAYOUT = Layout(system="system", calls="content", call_sign=("type", "tool_use"), results=("user", "content"))

@@ -41,7 +41,7 @@ from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings
 from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -146,7 +146,7 @@ def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutpu
             if output is None:
                 rest["format"] = _exact(config.format)
         if rest:
-            extra["output_config"] = Raw(encode_json(rest))
+            extra[WITHIN + "output_config"] = Raw(encode_json(rest))
         elif output is None and config.effort is UNSET:
             extra[MODELLED + "output_config"] = Raw(b"{}")
     if old is not UNSET:
@@ -279,16 +279,13 @@ def _asking_for_json(system: WireValue, output: StructuredOutput) -> WireValue:
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:
     config = OutputConfig(effort, UNSET if "~output_format" in extra else output)
-    raw = extra.get("output_config")
-    is_null = raw is not None and bytes(raw) == b"null"
-    if raw is not None and not is_null:
-        return spliced(config, parse_entries(raw))
-    if is_null and config.effort is config.format is UNSET:
-        return raw
-    return UNSET if config.effort is config.format is UNSET else config
-
-
-parse_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+    # A program may give further keys as metadata.
+    given = extra.get("output_config")
+    further = {**(parse_json(given) or {} if given is not None else {}), **(inner_extra(extra, "output_config") or {})}
+    if further:
+        return spliced(config, further)
+    is_empty = config.effort is config.format is UNSET
+    return (UNSET if given is None else given) if is_empty else config
 
 
 def _report_missing(request: Request, log: LossLog, *, has_tools: bool) -> None:

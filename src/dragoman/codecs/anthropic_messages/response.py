@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
@@ -35,7 +37,7 @@ from dragoman.ir import (
     Usage,
     withholds_calls,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -94,18 +96,21 @@ def decode_finish(
     if stop_details == NULL:
         return Finish(reason, raw, matched, NO_DETAILS)
     finish = Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
-    return _with_explanation(finish, stop_details) if reason == "refusal" else finish
+    details = parse_json(stop_details)
+    return _with_details(finish, stop_details, details) if isinstance(details, dict) else finish
 
 
-def _with_explanation(finish: Finish, raw: Raw) -> Finish:
-    """Return the finish of a refusal with the explanation in its stop details. The category has no counterpart."""
-    details = parse_json(raw)
-    words = details.get("explanation") if isinstance(details, dict) else None
-    if not isinstance(words, str) or not words:
-        return finish
-    category = details.get("category")
-    noted = finish.metadata if category is not None else {FAMILY: {"~stop_details": raw}}
-    return replace(finish, explanation=words, metadata=noted)
+def _with_details(finish: Finish, raw: Raw, details: dict[str, Any]) -> Finish:
+    """Return the finish with the explanation of a refusal. The other details, such as its category, are notes."""
+    further = {key: value for key, value in details.items() if key != "type" and value is not None}
+    words = further.get("explanation")
+    explained = finish.reason == "refusal" and isinstance(words, str) and words != ""
+    if explained:
+        del further["explanation"]
+    notes: Extra = {"~stop_details": raw}
+    if further:
+        notes[WITHIN + "stop_details"] = Raw(encode_json(further))
+    return replace(finish, explanation=words if explained else None, metadata={FAMILY: notes})
 
 
 _RUNS_CALLS = frozenset({"stop", "tool_calls"})
@@ -144,7 +149,7 @@ def encode_finish(
         word = "max_tokens"  # the only stop reason for an answer with a call that must not be run
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+        log.degrade(completion, "finish", what, f"the nearest value of this API is {word}")
     if finish.explanation is not None and word != "refusal":
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word, None
@@ -286,7 +291,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     failure = failed_answer(completion, log)
     if failure is not None:
         return encode_error(failure)
-    for message in completion.messages[1:] if len(completion.messages) > 1 else ():
+    for message in completion.messages[1:]:
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
         log.note(completion, "created", "time of creation", "answers of this API do not include it")

@@ -138,7 +138,7 @@ class _Incoming(Incoming):
     @property
     def begun(self) -> bool:
         started = self.part_index >= 0 and self.kind is not ToolUseBlock
-        return bool(self.pieces or self.changes or self.cited or started)
+        return bool(self.pieces or self.changes or self.citations or started)
 
     @property
     def is_whole(self) -> bool:
@@ -403,11 +403,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
 
     def _cite(self, block: _Incoming, raw: Raw) -> None:
-        """Emit a citation; citations come before the text they belong to."""
         if block.part_index < 0:
             self._start_part(block)
-        block.cited = True
-        self._events.append(PartDelta(block.part_index, "", decode_citation(raw)))
+        block.cite(decode_citation(raw))
 
     def _start_part(self, block: _Incoming) -> None:
         self._release()
@@ -437,8 +435,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if empty:
             self._put_carrier_back()
             self._start_part(block)
+        self._emit_citations(block)
         citations, signature = block.wire.citations, block.signature
-        notes: Extra = {} if citations is UNSET or block.cited else {"~citations": Raw(encode_json(citations))}
+        is_spelled = citations is UNSET or block.citations
+        notes: Extra = {} if is_spelled else {"~citations": Raw(encode_json(citations))}
         if signature is not None:
             notes |= SIGNED
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)

@@ -52,7 +52,6 @@ _THINKING_START = b'{"type":"thinking","thinking":"","signature":""}'
 _SIGNED_TEXT = Text("...")
 _NO_USAGE = Usage()
 _NO_COUNTS = Raw(b'{"input_tokens":0,"output_tokens":0}')
-_RUNNING = frozenset({Reasoning, Refusal})
 _DELTA_HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":'
 _DELTA_HEADS: dict[type[AnyPart], bytes] = {
     Text: _DELTA_HEAD + b'"text_delta","text":',

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import ErrorResponse
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, write_seconds
+from dragoman.codecs.failures import kind_of_status, message_of, retry_after_of, retry_headers
 from dragoman.codecs.reading import WireReader, spliced
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra
@@ -122,10 +122,10 @@ def encode_error(failure: Failure) -> Encoded:
     headers = {ERROR_TYPE: failure.raw_type if notes is not None and failure.raw_type else name}
     if failure.request_id is not None:
         headers[REQUEST_ID] = failure.request_id
-    if failure.retry_after is not None:
-        headers["retry-after"] = write_seconds(failure.retry_after)
+    headers |= retry_headers(failure.retry_after)
     if notes is None:
-        return Encoded(encode_json(ErrorResponse(failure.message)), (), "", headers, status)
+        message = message_of(failure, "Input is too long for requested model")
+        return Encoded(encode_json(ErrorResponse(message)), (), "", headers, status)
     return Encoded(encode_body(failure, notes), (), "", headers, failure.status or status)
 
 

@@ -140,7 +140,10 @@ def _part_field(part: AnyPart, field: str) -> str:
         return _PART_FIELDS[Document].get(field, "").replace("document.", "video.")
     head, dot, rest = field.partition(".")
     known = _PART_FIELDS.get(type(part), {}).get(head)
-    return "" if known is None else known + dot + rest
+    if known is None:
+        return ""
+    is_guarded = type(part) is Image and note(part.metadata, FAMILY, "guardContent") is not UNSET
+    return ("guardContent." if is_guarded else "") + known + dot + rest
 
 
 def _is_point(field: str) -> bool:

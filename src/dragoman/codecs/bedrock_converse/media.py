@@ -213,10 +213,10 @@ class MediaEncoder:
     def audio(self, part: Audio) -> Block | None:
         known = audio_format(part.media_type or "")
         if not (self._native or self._limits.plays):
-            self.why = "this model takes no sound"
+            self.why = "this model takes no audio"
             return None
         if known is None or not (self._native or known in _AUDIO_FORMATS):
-            self.why = f"this API knows no sound of type {part.media_type}"
+            self.why = f"this API takes no audio of type {part.media_type}"
             return None
         source = self._source(part)
         known = parse_json(_own(part)[_SPELLED]) if _SPELLED in _own(part) else known
@@ -256,7 +256,7 @@ class MediaEncoder:
         if known is None and self._native:
             known = media_type.removeprefix("video/")
         if known is None:
-            self.why = f"this API knows no video of type {media_type}"
+            self.why = f"this API takes no video of type {media_type}"
             return None
         source = self._source(part)
         if source is not None and part.title is not None:
@@ -272,7 +272,7 @@ class MediaEncoder:
         if known is not None:
             return known
         if part.text is None and not (part.data is not None and media_type.startswith(TEXT_TYPES)):
-            self.why = f"this API knows no document of type {media_type}"
+            self.why = f"this API takes no document of type {media_type}"
             return None
         self._log.degrade(part, "media_type", f"media type {media_type}", "sent as plain text")
         return "txt"

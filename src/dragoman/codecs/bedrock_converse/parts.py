@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode_point
@@ -35,7 +35,7 @@ from dragoman.codecs.media import transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
-from dragoman.codecs.shared_tools import SharedTools, goes_back
+from dragoman.codecs.shared_tools import SharedTools, drawn_image, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -171,13 +171,20 @@ def decode_citation(raw: Raw) -> Citation:
 
 
 def _decode_guarded(block: Block) -> AnyPart:
-    """Decode a text that a guardrail checks; other formats lose only the guarding."""
+    """Decode a text or an image that a guardrail checks; other formats lose only the guarding."""
     raw: Raw = block.guard_content  # type: ignore[assignment]
     try:
         wire = _guard.read(bytes(raw))
     except DecodeError:
         return whole(block)
-    return Text(wire.text.text, metadata={FAMILY: {GUARD: raw}})
+    if (wire.text is UNSET) == (wire.image is UNSET):
+        return whole(block)
+    if wire.text is not UNSET:
+        return Text(wire.text.text, metadata={FAMILY: {GUARD: raw}})
+    image = decode_media("image", wire.image)  # type: ignore[arg-type]
+    if not isinstance(image, Image):
+        return whole(block)
+    return structs.replace(image, metadata={FAMILY: {**own(image.metadata), GUARD: raw}})
 
 
 def _decode_search_result(block: Block) -> AnyPart:
@@ -272,6 +279,9 @@ class PartEncoder(BlockEncoder):
     def _encode_media(self, part: Image | Document, role: str) -> list[WireValue]:
         if role == "assistant" and not (self._native or self._to_client):
             return self._lose(part, "an assistant message of this API holds no media")
+        notes = own(part.metadata)
+        if GUARD in notes and (part.data or part.url or "").encode() in bytes(notes[GUARD]):
+            return [Block(guard_content=notes[GUARD])]
         block = self._media.image(part) if isinstance(part, Image) else self._media.document(part)
         return self._lose(part, self._media.why) if block is None else [block]
 
@@ -280,14 +290,14 @@ class PartEncoder(BlockEncoder):
             block = self._media.audio(part)
             if block is not None:
                 if part.transcript is not None:
-                    self._log.drop(part, "transcript", "transcript", "sound of this API comes without one")
+                    self._log.drop(part, "transcript", "transcript", "audio of this API has none")
                 return [block]
         if not (part.transcript or "").strip():
             return self._lose(part, self._media.why or "only user messages of this API hold sound")
-        return [Block(transcript(part, self._log, "this API takes no sound here"))]
+        return [Block(transcript(part, self._log, "this API takes no audio here"))]
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "it is sent as text: this API knows no refusals")
+        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         return [Block(part.text)]
 
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
@@ -322,7 +332,10 @@ class PartEncoder(BlockEncoder):
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
         block = part.block_held
-        return [block] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
+        if goes_back(part, FAMILY, to_client=self._to_client):
+            return [block]
+        image = drawn_image(part, self._log) if self._to_client else None
+        return self.encode_hosted(part) if image is None else self.encode_part(image, "assistant")
 
 
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = PartHandlers[

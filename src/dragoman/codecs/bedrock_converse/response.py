@@ -106,7 +106,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     word = _word(finish.reason, calls=calls, cut=len(made) > 0)
     if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+        log.degrade(completion, "finish", what, f"the nearest value of this API is {word}")
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word

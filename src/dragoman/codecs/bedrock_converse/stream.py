@@ -312,8 +312,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if delta.citation is not UNSET:
             if block.part_index < 0:
                 self._start_text(block)
-            block.cited = True
-            self._events.append(PartDelta(block.part_index, "", decode_citation(delta.citation)))
+            block.cite(decode_citation(delta.citation))
         if not delta.text:
             block.has_content = block.has_content or delta.text is not None
             return
@@ -375,13 +374,14 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         block.part_index = self._start(Text(""))
 
     def _end_text(self, block: _Incoming) -> None:
-        empty = not block.has_content and not block.cited
+        empty = not block.has_content and not block.citations
         if block.part_index < 0:
             self._put_carrier_back()
             self._start_text(block)
+        self._emit_citations(block)
         signature = block.entries.get("signature")
         notes: Extra = {} if signature is None else dict(SIGNED)
-        if block.cited and not block.has_content:
+        if block.citations and not block.has_content:
             notes["~content"] = Raw(b'"absent"')
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
         self._defer(DeferredEnd(end, may_sign=not empty and signature is None))

@@ -85,7 +85,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
-    refusals_as_text: ClassVar[str] = "it is sent as text: this API knows no refusals"
+    refusals_as_text: ClassVar[str] = "this API has no refusals: sent as text"
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
@@ -177,7 +177,7 @@ class EventEncoder(SequentialEncoder):
             if kind in _SPELLED or isinstance(part, Opaque):
                 out += self._spell(block)
             else:
-                self._log.drop(part, "", kind, "a stream of this API cannot tell it")
+                self._log.drop(part, "", kind, "a stream of this API has no field for it")
         return out
 
     def _spell(self, block: WireValue) -> list[bytes]:

@@ -37,12 +37,17 @@ _SETTING_KEYS = {"type", "budget_tokens", "display", "maxReasoningEffort"}
 
 
 def decode_reasoning(fields: Extra, effort: str | UnsetType) -> ReasoningSettings | None:
-    """Remove the reasoning settings from the additional fields and return them."""
+    """Remove the reasoning settings from the additional fields and return them.
+
+    A field that another one overrides stays: other formats lose it.
+    """
     sent: Extra = {}
     notes: Extra = {}
     settings: dict[str, Any] = {}
     for key in ("thinking", "reasoning_config", "reasoningConfig"):
         value = parse_json(fields[key]) if key in fields else None
+        if settings:
+            break
         if isinstance(value, dict):
             settings = _settings(value)
             sent[key] = fields.pop(key)
@@ -50,18 +55,25 @@ def decode_reasoning(fields: Extra, effort: str | UnsetType) -> ReasoningSetting
             notes.update({name: entry for name, entry in unknown.items() if name[:1] != "~"})
         elif isinstance(value, str) and key == "reasoning_config":
             settings, sent[key] = {"effort": value}, fields.pop(key)
-    reasoning_effort = parse_json(fields["reasoning_effort"]) if "reasoning_effort" in fields else None
-    if isinstance(reasoning_effort, str):
-        settings["effort"], sent["reasoning_effort"] = reasoning_effort, fields.pop("reasoning_effort")
-    config = parse_json(fields["output_config"]) if "output_config" in fields else None
-    if isinstance(config, dict) and set(config) == {"effort"} and isinstance(config["effort"], str):
-        settings["effort"], sent["output_config"] = config["effort"], fields.pop("output_config")
     if effort is not UNSET:
         settings["effort"] = effort
         notes[TYPED] = Raw(b"true")
+    else:
+        _take_effort(fields, settings, sent)
     if sent:
         notes[FIELDS] = Raw(encode_json(sent))
     return ReasoningSettings(**settings, metadata={FAMILY: notes}) if notes else None
+
+
+def _take_effort(fields: Extra, settings: dict[str, Any], sent: Extra) -> None:
+    """Remove the effort from the additional fields, in either spelling."""
+    config = parse_json(fields["output_config"]) if "output_config" in fields else None
+    if isinstance(config, dict) and set(config) == {"effort"} and isinstance(config["effort"], str):
+        settings["effort"], sent["output_config"] = config["effort"], fields.pop("output_config")
+        return
+    effort = parse_json(fields["reasoning_effort"]) if "reasoning_effort" in fields else None
+    if isinstance(effort, str):
+        settings["effort"], sent["reasoning_effort"] = effort, fields.pop("reasoning_effort")
 
 
 def _settings(value: dict[str, Any]) -> dict[str, Any]:

@@ -238,7 +238,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
     if "~choice" in notes:
         return notes["~choice"]
     if choice.mode == "none":
-        log.invent(request, "tool_choice", "a word to call no tool", "this API has no such choice")
+        log.invent(request, "tool_choice", "an instruction to call no tool", "this API has no such choice")
         return UNSET
     if choice.mode == "auto":
         return AUTO

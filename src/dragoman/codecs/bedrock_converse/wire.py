@@ -132,7 +132,8 @@ class GuardText(Wire, frozen=True):
 
 
 class GuardContent(Wire, frozen=True):
-    text: GuardText
+    text: GuardText | UnsetType = UNSET
+    image: Raw | UnsetType = UNSET
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────

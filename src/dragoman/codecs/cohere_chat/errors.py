@@ -9,7 +9,14 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import ErrorResponse
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind, write_seconds
+from dragoman.codecs.failures import (
+    CONTEXT_LENGTH_EXCEEDED,
+    exceeds_context,
+    kind_of_status,
+    retry_after_of,
+    retry_headers,
+    status_of_kind,
+)
 from dragoman.codecs.reading import WireReader, check_text, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure
@@ -21,8 +28,6 @@ SOURCE = "cohere-chat error"
 _reader = WireReader(ErrorResponse, SOURCE)
 
 TOO_MANY_TOKENS = "TOO_MANY_TOKENS"
-CONTEXT_EXCEEDED = "context_length_exceeded"
-"""The name that most other APIs use for it."""
 _TOO_LONG = "too many tokens:"
 _BLOCKED = 498
 
@@ -45,7 +50,7 @@ def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, s
         "invalid_request" if status == _BLOCKED else kind_of_status(status),
         message,
         status,
-        CONTEXT_EXCEEDED if error_type == TOO_MANY_TOKENS or message.startswith(_TOO_LONG) else None,
+        CONTEXT_LENGTH_EXCEEDED if error_type == TOO_MANY_TOKENS or message.startswith(_TOO_LONG) else None,
         retry_after=retry_after_of(headers or {}),
         request_id=error_id,
         raw_type=error_type,
@@ -63,8 +68,8 @@ def _message_in(raw: Raw) -> str:
 
 def encode_error(failure: Failure) -> Encoded:
     notes: Extra | None = (failure.metadata or {}).get(FAMILY)
-    headers = {} if failure.retry_after is None else {"retry-after": write_seconds(failure.retry_after)}
-    error_type = TOO_MANY_TOKENS if failure.code == CONTEXT_EXCEEDED else None
+    headers = retry_headers(failure.retry_after)
+    error_type = TOO_MANY_TOKENS if exceeds_context(failure) else None
     if notes is not None:
         error_type = failure.raw_type
     status = failure.status or status_of_kind(failure.kind)

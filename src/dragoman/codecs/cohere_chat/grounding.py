@@ -94,7 +94,7 @@ def encode_document(part: Document, log: LossLog) -> WireValue:
     if BARE in notes:
         return Raw(encode_json(part.text))
     if part.cite is False:
-        log.degrade(part, "cite", "wish not to be cited", "this API cites all documents or none")
+        log.degrade(part, "cite", "citations turned off", "this API cites all documents or none")
     raw = notes.get(DATA)
     if raw is None:
         raw = _data_of(part)

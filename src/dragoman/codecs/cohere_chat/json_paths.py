@@ -138,7 +138,8 @@ def _response_path(
     if head == "finish":
         return "$.finish_reason"
     if head == "usage":
-        return f"$.usage.{_USAGE.get(rest, rest)}" if rest else "$.usage"
+        counts = "$.meta" if "~meta" in _own(completion.metadata) else "$.usage"
+        return f"{counts}.{_USAGE.get(rest, rest)}" if rest else counts
     return f"$.{field}" if field else "$"
 
 

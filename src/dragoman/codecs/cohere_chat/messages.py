@@ -39,8 +39,9 @@ from dragoman.codecs.cohere_chat.wire import (
 )
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.media import as_text_document, document_text, is_refused_image
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -397,7 +398,7 @@ class MessageEncoder:
         """Whether the role may send the part: users send text and images; a system message is text."""
         if type(part) in {Text, SearchResult, Opaque} or (role == "user" and isinstance(part, Media)):
             return self._is_taken(part)
-        self._log.drop(part, "", type(part).__name__.lower(), f"a {role} message of this API cannot hold it")
+        self._log.drop(part, "", name_of_part(part), f"a {role} message of this API cannot hold it")
         return False
 
     def _is_taken(self, part: AnyPart) -> bool:
@@ -446,7 +447,7 @@ class MessageEncoder:
                 continue
             if isinstance(part, Media) and not (self._native or getattr(part, "transcript", None)):
                 what = "an assistant message of this API holds text, thinking and calls"
-                self._log.drop(part, "", type(part).__name__.lower(), what)
+                self._log.drop(part, "", name_of_part(part), what)
                 continue
             if type(part) is Reasoning and not self._keeps(part):
                 continue
@@ -480,9 +481,11 @@ class MessageEncoder:
         elif signature is not None and (notes is None or MODELLED + SIGNATURE not in notes):
             notes = {**(notes or {}), SIGNATURE: write_signature(signature)}
         if not notes:
-            return Call(call.id, Function(call.name, _arguments(call)), "function")
+            return Call(call.id, Function(call.name, _arguments(call, native=self._native)), "function")
         spelled = note({FAMILY: notes}, FAMILY, ARGUMENTS)
-        arguments: Any = _arguments(call) if spelled is UNSET else UNSET if spelled == "absent" else None
+        arguments: Any = (
+            _arguments(call, native=self._native) if spelled is UNSET else UNSET if spelled == "absent" else None
+        )
         function: Any = Function(call.name, arguments)
         inner = inner_extra(notes, "function")
         if inner is not None:
@@ -525,12 +528,18 @@ class MessageEncoder:
         """Encode text and documents in the tool message; images follow in a tagged user turn."""
         texts: list[WireValue] = []
         media: list[WireValue] = []
+        words: list[str] = []
         for part in result.parts:
             if type(part) is Text and part.citations:
                 self._log.drop(part, "citations", "citations", "a tool message of this API has none")
             if not (self._native or self._is_taken(part)):
                 continue
+            if result.kind == "error" and type(part) is Document and part.text is not None:
+                words.append(document_text(part, self._log))
+                continue
             wire = ENCODE_PART[type(part)](part, self._log, self._to_client)
+            if type(part) is Text or type(wire) is TextPart:
+                words.append(part.text if type(part) is Text else wire.text)
             if wire is not None:
                 (media if isinstance(part, Media) and type(part) is not Document else texts).append(wire)
         if media:
@@ -540,7 +549,7 @@ class MessageEncoder:
                 self._log.degrade(result, "", "media in a tool result", why)
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+            return write_words(words, result.parts)
         return texts if texts or self._native else ""
 
 
@@ -578,8 +587,9 @@ class _Turn:
             self.content.pop()
 
 
-def _arguments(call: ToolCall) -> str:
-    return arguments_as_text(call) or "{}" if call.arguments_text is None else arguments_as_text(call)
+def _arguments(call: ToolCall, *, native: bool) -> str:
+    text = arguments_as_text(call, native=native)
+    return text or "{}" if call.arguments_text is None else text
 
 
 def _spelled(wires: list[WireValue], notes: Extra) -> WireValue:

@@ -19,9 +19,9 @@ from dragoman.codecs.cohere_chat.wire import (
     ThinkingPart,
 )
 from dragoman.codecs.media import image_url, is_fetched, read_image_url, transcript
-from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import search_text
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -150,7 +150,7 @@ def _with_signature(wire: Wire, part: Text | Reasoning, log: LossLog, *, to_clie
 
 
 def _encode_refusal(part: Refusal, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
-    log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+    log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
     return spliced(TextPart(part.text), _own(part))
 
 
@@ -187,8 +187,8 @@ def _encode_document(part: Document, log: LossLog, to_client: bool) -> WireValue
 
 def _encode_audio(part: Audio, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     if part.transcript:
-        return TextPart(transcript(part, log, "this API takes no sound"))
-    log.drop(part, "", "audio", "this API takes no sound")
+        return TextPart(transcript(part, log, "this API takes no audio"))
+    log.drop(part, "", "audio", "this API takes no audio")
     return None
 
 
@@ -200,7 +200,7 @@ def _encode_opaque(part: Opaque, log: LossLog, to_client: bool) -> WireValue:  #
 
 
 def _encode_search_result(part: SearchResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
-    return _encode_text(Text(search_text(part, log), cache=part.cache), log, to_client)
+    return _encode_text(search_as_text(part, log), log, to_client)
 
 
 def _encode_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001
@@ -209,7 +209,7 @@ def _encode_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, to_cli
 
 
 def _encode_foreign(part: AnyPart, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
-    log.drop(part, "", type(part).__name__, "this message cannot hold it")
+    log.drop(part, "", name_of_part(part), "this message cannot hold it")
 
 
 ENCODE_PART = PartHandlers[Callable[[Any, LossLog, bool], WireValue]](

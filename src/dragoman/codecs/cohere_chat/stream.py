@@ -104,6 +104,8 @@ class PayloadDecoder(EventDecoder):
         self._has_calls = False
         self._late: Extra = {}
         """Keys of the events that the intermediate format does not model."""
+        self._logprobs: list[bytes] = []
+        """Log probabilities of each piece of text: a list in a whole answer."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -123,9 +125,14 @@ class PayloadDecoder(EventDecoder):
         """Decode an event without its unknown keys; raise for anything else that is not an event."""
         if has_unknown_key(error):
             try:
-                return _events.decode(take_unknown_keys(payload, Event, self._late))
+                event = _events.decode(take_unknown_keys(payload, Event, self._late))
             except MALFORMED as another:
                 error = another
+            else:
+                logprobs = self._late.pop("logprobs", None)
+                if logprobs is not None:
+                    self._logprobs.append(bytes(logprobs))
+                return event
         raise not_an_event(error, SOURCE) from error
 
     def _delta_in(self, event: Event) -> PartDelta | None:
@@ -319,6 +326,8 @@ class PayloadDecoder(EventDecoder):
         self._lane.end_all(incomplete=cut)
         if delta is not None and delta.usage is not UNSET and bytes(delta.usage) != b"null":
             self._book.events.append(UsageUpdate(decode_usage(Raw(bytes(delta.usage)))))
+        if self._logprobs:
+            self._late["logprobs"] = Raw(b"[%b]" % b",".join(self._logprobs))
         self._book.events.append(Finished(finish, metadata={FAMILY: self._late}))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.arguments import opening_arguments
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import encode_citation
@@ -19,6 +19,7 @@ from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, enc
 from dragoman.codecs.failures import streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.media import document_text, transcribed, unspoken
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.codecs.stream_codec import BaseEventEncoder
@@ -136,7 +137,7 @@ class EventEncoder(BaseEventEncoder):
             self._log.degrade(part, "", "place among the other parts", why)
         if isinstance(part, Refusal):
             self._refused = True
-            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         if isinstance(part, Text) and part.cache is not None:
             self._log.drop(part, "cache", "cache mark", CACHED)
         kind = "thinking" if isinstance(part, Reasoning) else "text"
@@ -164,8 +165,8 @@ class EventEncoder(BaseEventEncoder):
         out = [_message("tool-call-start", index, tool_calls=opening)]
         if call.custom:
             outgoing.pieces = [call.arguments_text or ""]
-        elif call.parsed or call.arguments_text:
-            out.append(self._fragment(outgoing, arguments_as_text(call)))
+        elif text := opening_arguments(call):
+            out.append(self._fragment(outgoing, text))
         return out
 
     def _whole(self, outgoing: _Outgoing, part: AnyPart) -> list[bytes]:
@@ -178,7 +179,7 @@ class EventEncoder(BaseEventEncoder):
             return self._open_block(outgoing, Text(search))
         if not isinstance(part, Document) or part.text is None:
             why = "a message of this API holds text, thinking and calls"
-            self._log.drop(part, "", type(part).__name__.lower(), why)
+            self._log.drop(part, "", name_of_part(part), why)
             return []
         text = Text(document_text(part, self._log))
         self._log.replaced(text, part)

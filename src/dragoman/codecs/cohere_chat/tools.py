@@ -181,7 +181,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
         if not native and PROFILE.no_forced_choice_models.search(request.model or "") is not None:
             word = UNSET
             if choice.mode == "required":
-                log.drop(request, "tool_choice", "forced tool call", "this model is free to call or not")
+                log.drop(request, "tool_choice", "forced tool call", "this model cannot be forced to call")
             elif choice.mode == "none":
                 for tool in tools:
                     log.degrade(tool, "", f"tool {tool.name!r}", "left out, so that this model calls none")

@@ -24,6 +24,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
 )
 from dragoman.codecs.datasets.frameworks import Line, add_turn, messages_of, read_blocks, read_thought, role_of
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.media import data_url
@@ -202,7 +203,7 @@ def read_qwen_code(data: Json) -> Request:
     numbers = {text_of(line.get("uuid")): number for number, line in enumerate(lines)}
     chain: list[int] = []
     number: int | None = len(lines) - 1 if lines else None
-    while number is not None and number not in chain[-1:]:
+    while number is not None:
         chain.append(number)
         before = numbers.get(text_of(lines[number].get("parentUuid")))
         number = before if before is not None and before < number else None  # a parent precedes its children
@@ -433,11 +434,84 @@ def _opencode_parts(conversation: Conversation, part: Line) -> list[AnyPart]:
 
 inspect_paths = atif_paths = goose_paths = pi_paths = opencode_paths = dataset_paths
 
+# ── what is read of a record ──
+
+_INSPECT_KEYS = messages_in(
+    keys(
+        "role function tool_call_id",
+        error=keys("message"),
+        content=kinds_of(
+            "type",
+            {"text": keys("text"), "reasoning": keys("reasoning signature"), "image": keys("image")},
+            keys("mime_type audio document"),
+        ),
+        tool_calls=keys("type id function arguments"),
+    ),
+    "events transcript attachments",
+)
+_ATIF_BLOCKS = keys("type text", source=keys("path media_type"))
+_ATIF_KEYS = all_keys(
+    steps=keys(
+        "source reasoning_content",
+        message=_ATIF_BLOCKS,
+        tool_calls=keys("tool_call_id function_name arguments"),
+        observation=keys(results=keys("source_call_id", content=_ATIF_BLOCKS)),
+    )
+)
+_EVENT_KEYS = keys("partial", content=keys("role parts"))
+_ADK_KEYS = keys("partial", content=keys("role parts"), events=_EVENT_KEYS)
+_GOOSE_CALL = keys("status name arguments", value=keys("name arguments"))
+_GOOSE_MESSAGE = keys(
+    "role",
+    content=kinds_of(
+        "type",
+        {
+            "text": keys("text"),
+            "thinking": keys("thinking signature"),
+            "image": keys("data mimeType"),
+            "toolRequest frontendToolRequest": keys("id", toolCall=_GOOSE_CALL),
+            "toolResponse": keys("id", toolResult=keys("status error", value=keys("isError content type text"))),
+        },
+        all_keys(),
+    ),
+)
+_GOOSE_TOOL = keys("name description inputSchema")
+_GOOSE_KEYS = messages_in(_GOOSE_MESSAGE, "system", conversation=_GOOSE_MESSAGE, tools=_GOOSE_TOOL)
+_PI_KEYS = keys(
+    "type id parentId firstKeptEntryId summary",
+    message=keys(
+        "role model toolCallId toolName isError",
+        content=kinds_of(
+            "type",
+            {
+                "text": keys("text"),
+                "thinking": keys("thinking thinkingSignature"),
+                "image": keys("data mimeType"),
+                "toolCall": keys("id name arguments"),
+            },
+            all_keys(),
+        ),
+    ),
+)
+_OPENCODE_PART = kinds_of(
+    "type",
+    {
+        "text reasoning": keys("text"),
+        "file": keys("mime url"),
+        "tool": keys("tool callID", state=keys("status input output error")),
+    },
+    keys(),
+)
+_OPENCODE_KEYS = messages_in(keys(info=keys("role modelID"), parts=_OPENCODE_PART))
+_QWEN_CODE_KEYS = keys("type uuid parentUuid model", message=keys("role parts"))
+
 _LACKS, _TOOLS = "the system prompt and the tools", "the tools"
-INSPECT_SAMPLE = Dataset(INSPECT, is_inspect, read_inspect, lacks=_TOOLS)
-ATIF_TRAJECTORY = Dataset(ATIF, is_atif, read_atif, lacks=_TOOLS)
-ADK_SESSION = Dataset(ADK, is_adk, read_adk, lacks=_LACKS)
-GOOSE_SESSION = Dataset(GOOSE, is_goose, read_goose, lacks=_LACKS)
-PI_SESSION = Dataset(PI, is_pi, read_pi, is_session=True, lacks=_LACKS)
-OPENCODE_SESSION = Dataset(OPENCODE, is_opencode, read_opencode, lacks=_LACKS)
-QWEN_CODE_SESSION = Dataset(QWEN_CODE, is_qwen_code, read_qwen_code, is_session=True, lacks=_LACKS)
+INSPECT_SAMPLE = Dataset(INSPECT, is_inspect, read_inspect, keys=_INSPECT_KEYS, lacks=_TOOLS)
+ATIF_TRAJECTORY = Dataset(ATIF, is_atif, read_atif, keys=_ATIF_KEYS, lacks=_TOOLS)
+ADK_SESSION = Dataset(ADK, is_adk, read_adk, keys=_ADK_KEYS, lacks=_LACKS)
+GOOSE_SESSION = Dataset(GOOSE, is_goose, read_goose, keys=_GOOSE_KEYS, lacks=_LACKS)
+PI_SESSION = Dataset(PI, is_pi, read_pi, keys=_PI_KEYS, is_session=True, lacks=_LACKS)
+OPENCODE_SESSION = Dataset(OPENCODE, is_opencode, read_opencode, keys=_OPENCODE_KEYS, lacks=_LACKS)
+QWEN_CODE_SESSION = Dataset(
+    QWEN_CODE, is_qwen_code, read_qwen_code, keys=_QWEN_CODE_KEYS, is_session=True, lacks=_LACKS
+)

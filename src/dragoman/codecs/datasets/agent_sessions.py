@@ -25,6 +25,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.openai_responses.json_paths import request_paths as responses_paths
@@ -173,25 +174,28 @@ def _is_old_header(line: Line) -> bool:
     return "type" not in line and "role" not in line and all(key in line for key in ("id", "timestamp", "instructions"))
 
 
-def _enveloped(data: Json) -> Json:
-    """Return the lines of a rollout; those of older files get the envelope that newer ones have."""
+def _enveloped(data: Json) -> list[tuple[Line, str]]:
+    """Return the lines of a rollout and the paths of their payloads; older files have payloads without an envelope."""
     if isinstance(data, Mapping):  # of the first version of the program, in one object
-        data = [{**data["session"]}, *items(data["items"], CODEX, "$.items")]
-    if not any(map(_is_old_header, mappings(data))):
-        return data
-    return [
-        {"type": "session_meta", "payload": line}
-        if _is_old_header(line)
-        else {"type": "response_item" if "type" in line else "state", "payload": line}
-        for line in items(data, CODEX, "$")
-    ]
+        old = items(data["items"], CODEX, "$.items")
+        given = [(data["session"], "$.session"), *((line, f"$.items[{number}]") for number, line in enumerate(old))]
+    else:
+        given = [(line, f"$[{number}]") for number, line in enumerate(items(data, CODEX, "$"))]
+    if not any(_is_old_header(line) for line, _ in given):
+        return [(line, f"{place}.payload") for line, place in given]
+    return [(_in_envelope(line), place) for line, place in given]
+
+
+def _in_envelope(line: Line) -> Line:
+    kind = "session_meta" if _is_old_header(line) else "response_item" if "type" in line else "state"
+    return {"type": kind, "payload": line}
 
 
 def read_codex(data: Json) -> Request:
     """Read items of the Responses API; `event_msg` lines repeat them for display and are left out."""
     found: list[tuple[Json, str]] = []
     instructions, model = None, None
-    for number, line in enumerate(items(_enveloped(data), CODEX, "$")):
+    for line, place in _enveloped(data):
         payload = line.get("payload")
         if not isinstance(payload, Mapping):
             continue
@@ -202,11 +206,11 @@ def read_codex(data: Json) -> Request:
         elif kind == "turn_context":
             model = text_of(payload.get("model")) or model
         elif kind == "response_item":
-            found.append((_item(payload), f"$[{number}].payload"))
+            found.append((_item(payload), place))
         elif kind == "compacted":
             history = payload.get("replacement_history")
             kept = [_item(one) for one in mappings(history)] if history else [_summary(payload)]
-            found = [(one, f"$[{number}].payload") for one in kept]
+            found = [(one, place) for one in kept]
         elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
             found = _without_turns(found, payload.get("num_turns"))
     body: dict[str, Json] = {"model": text_of(model), "input": [item for item, _ in found]}
@@ -347,7 +351,52 @@ def _cli_parts(content: Json) -> list[AnyPart]:
     return parts
 
 
+_CLAUDE_CODE_KEYS = keys(
+    "type uuid parentUuid isSidechain isMeta isCompactSummary parent_tool_use_id",
+    message=keys("type role model id content"),
+)
+_OLD_ITEMS = (
+    "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+    "local_shell_call", "web_search_call",
+)  # fmt: skip
+"""Items of the API that are lines themselves, in files of 2025."""
+_CODEX_KEYS = kinds_of(
+    "type",
+    {
+        "session_meta": keys(payload=keys("instructions", base_instructions=keys("text"))),
+        "turn_context": keys(payload=keys("model")),
+        "response_item": keys("payload"),
+        "event_msg": keys(payload=kinds_of("type", {"thread_rolled_back": keys("num_turns")}, keys())),
+        "compacted": keys(payload=keys("replacement_history message")),
+        **{kind: all_keys() for kind in _OLD_ITEMS},
+    },
+    keys("items instructions", session=keys("instructions base_instructions")),
+)
+_CONTENT_KEYS = keys("text", inlineData=keys("mimeType data"))
+_GEMINI_CLI_KEYS = messages_in(
+    kinds_of(
+        "type",
+        {
+            "user": keys("id", content=_CONTENT_KEYS),
+            "gemini": keys(
+                "id model",
+                content=_CONTENT_KEYS,
+                thoughts=keys("subject description"),
+                toolCalls=keys(
+                    "id name args status resultDisplay",
+                    result=keys(functionResponse=keys("id name response")),
+                ),
+            ),
+        },
+        keys("role parts $rewindTo history"),
+    )
+)
+
 _PROMPT = "the system prompt and the tools"
-CLAUDE_CODE_SESSION = Dataset(CLAUDE_CODE, is_claude_code, read_claude_code, is_session=True, lacks=_PROMPT)
-CODEX_SESSION = Dataset(CODEX, is_codex, read_codex, is_session=True, lacks="the tools")
-GEMINI_CLI_SESSION = Dataset(GEMINI_CLI, is_gemini_cli, read_gemini_cli, is_session=True, lacks=_PROMPT)
+CLAUDE_CODE_SESSION = Dataset(
+    CLAUDE_CODE, is_claude_code, read_claude_code, is_session=True, keys=_CLAUDE_CODE_KEYS, lacks=_PROMPT
+)
+CODEX_SESSION = Dataset(CODEX, is_codex, read_codex, is_session=True, keys=_CODEX_KEYS, lacks="the tools")
+GEMINI_CLI_SESSION = Dataset(
+    GEMINI_CLI, is_gemini_cli, read_gemini_cli, is_session=True, keys=_GEMINI_CLI_KEYS, lacks=_PROMPT
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     Conversation,
     Dataset,
     Json,
@@ -18,7 +19,8 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.trl import add_message
+from dragoman.codecs.datasets.known_keys import all_keys, also, keys
+from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.ir import Request
 
 TAU_BENCH, BFCL, TOOLBENCH, SWE_AGENT = "tau-bench", "bfcl", "toolbench", "swe-agent"
@@ -106,7 +108,14 @@ def read_swe_agent(data: Json) -> Request:
     return conversation.finish(model=data.get("model"), metadata=more)
 
 
-TAU_BENCH_RUN = Dataset(TAU_BENCH, is_tau_bench, read_tau_bench, lacks="the tools")
-BFCL_TASK = Dataset(BFCL, is_bfcl, read_bfcl)
-TOOLBENCH_ANSWER = Dataset(TOOLBENCH, is_toolbench, read_toolbench)
-SWE_AGENT_RUN = Dataset(SWE_AGENT, is_swe_agent, read_swe_agent, lacks="the tools")
+_TAU_MESSAGE = also(MESSAGE_KEYS, "id requestor")
+_OF_TAU = all_keys(traj=_TAU_MESSAGE, messages=_TAU_MESSAGE)
+_OF_BFCL = all_keys(question=MESSAGE_KEYS, function=TOOL_KEYS)
+_OF_TOOLBENCH = keys(answer_generation=keys(function=TOOL_KEYS, train_messages=MESSAGE_KEYS))
+_SWE_MESSAGE = also(MESSAGE_KEYS, "is_demo tool_call_ids")
+_OF_SWE_AGENT = keys("trajectory_format model", history=_SWE_MESSAGE, messages=_SWE_MESSAGE)
+
+TAU_BENCH_RUN = Dataset(TAU_BENCH, is_tau_bench, read_tau_bench, keys=_OF_TAU, lacks="the tools")
+BFCL_TASK = Dataset(BFCL, is_bfcl, read_bfcl, keys=_OF_BFCL)
+TOOLBENCH_ANSWER = Dataset(TOOLBENCH, is_toolbench, read_toolbench, keys=_OF_TOOLBENCH)
+SWE_AGENT_RUN = Dataset(SWE_AGENT, is_swe_agent, read_swe_agent, keys=_OF_SWE_AGENT, lacks="the tools")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 from dragoman.codecs.datasets.conversation import Dataset, dataset_paths
 from dragoman.codecs.records.refusals import no_errors
 from dragoman.codecs.registry import Codec
+from dragoman.ir.values import exact_json
 from dragoman.losses import JsonPaths
 from dragoman.profile import Profile
 
@@ -60,6 +61,11 @@ _MODULES: dict[str, tuple[str, str]] = {
     "pi": ("agent_logs", "PI_SESSION"),
     "opencode": ("agent_logs", "OPENCODE_SESSION"),
     "qwen-code": ("agent_logs", "QWEN_CODE_SESSION"),
+    "semantic-kernel": ("agent_memory", "SEMANTIC_KERNEL_HISTORY"),
+    "smolagents": ("agent_memory", "SMOLAGENTS_STEPS"),
+    "letta": ("agent_memory", "LETTA_AGENT"),
+    "open-webui": ("chat_apps", "OPEN_WEBUI_CHAT"),
+    "librechat": ("chat_apps", "LIBRECHAT_EXPORT"),
 }
 
 
@@ -98,6 +104,15 @@ def session_of(line: Any) -> str | None:
     """Return the only format whose session files can have this line, or None."""
     found = [name for name in _MODULES if is_session(name) and dataset(name).is_record([line])]
     return found[0] if len(found) == 1 else None
+
+
+_UNREADABLE_LINE = b'{"unreadable":"this line is not JSON"}'
+"""Stands for a damaged line of a session: a key that no reader knows, so that it becomes a loss at its place."""
+
+
+def readable_lines(lines: Iterable[bytes]) -> list[bytes]:
+    """Return the lines of a session; those that were truncated when the program died are reported where they are."""
+    return [line if exact_json(line) is not None else _UNREADABLE_LINE for line in lines]
 
 
 def codec_of(name: str) -> Codec:

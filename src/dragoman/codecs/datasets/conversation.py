@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import force_setattr
 
+from dragoman.codecs.datasets.known_keys import Keys, keys, severity_of, unread_keys
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
@@ -41,7 +42,7 @@ from dragoman.ir.messages import Role
 from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import ContentBlock
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
-from dragoman.losses import JsonPaths, LossLog, PathLookup, Remark, Remarks, remarks_on
+from dragoman.losses import KEY, JsonPaths, LossLog, PathLookup, Remark, Remarks, remarks_on
 
 Json: TypeAlias = Any
 Piece: TypeAlias = tuple[AnyPart, str]
@@ -107,6 +108,8 @@ class Dataset(Struct, frozen=True):
     """What its records have no place for; empty if the codec of an API writes them, which reports that itself."""
     names_speakers: bool = False
     """Whether a message of its records can name its speaker."""
+    keys: Keys | None = None
+    """The keys that `read` reads; others are reported. None if the codec of an API reads the whole record."""
     lacks: str = ""
     """What the model saw and these files do not have; it is noted wherever a record is converted."""
 
@@ -118,6 +121,12 @@ class Dataset(Struct, frozen=True):
         request = self.read(data)
         if self.lacks:
             add_remarks(request, self.name, [(None, self.lacks, "noted", _NOT_REPLAYED)])
+        if self.keys is not None and (unread := unread_keys(data, self.keys)):
+            kept = (request.metadata or {}).get(self.name, {})  # of the record itself
+            lost: list[Remark] = [
+                (path, key, severity_of(key), _NOT_READ) for path, key, depth in unread if depth > 1 or key not in kept
+            ]
+            add_remarks(request, self.name, everywhere=lost)
         return request
 
     def encode_request(self, request: Request, log: LossLog) -> Encoded:
@@ -301,13 +310,20 @@ class Conversation:
         return request
 
 
-def add_remarks(request: Request, name: str, remarks: Iterable[Remark]) -> None:
-    """Attach what reading the record found out; it becomes losses when the request is encoded in another format."""
-    known = remarks_on(request)
-    force_setattr(request, "_remarks", Remarks(name, (*(known.found if known else ()), *remarks)))
+def add_remarks(
+    request: Request, name: str, remarks: Iterable[Remark] = (), *, everywhere: Iterable[Remark] = ()
+) -> None:
+    """Attach what reading the record found out; it becomes losses when the request is encoded in another format.
+
+    What is lost in its own format too is in `everywhere`.
+    """
+    known = remarks_on(request) or Remarks(name, ())
+    found = Remarks(name, (*known.found, *remarks), (*known.everywhere, *everywhere))
+    force_setattr(request, "_remarks", found)
 
 
 _NOT_REPLAYED = "files of this format do not have this, so the request is not what was sent to the model"
+_NOT_READ = "the file keeps it beside the conversation, which has no place for it"
 _PAIR = "which call this result answers"
 _GUESSED = "there are fewer results than calls, and no ids: they were paired in order"
 
@@ -323,7 +339,8 @@ def dataset_paths(root: Request) -> PathLookup:
 
     def lookup(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None or message_index >= len(places):
-            return f"$.{field}" if message_index is None and part_index is None and field in keys else "$"
+            key = field.removeprefix(KEY)
+            return f"$.{key}" if message_index is None and part_index is None and key in keys else "$"
         place, parts = places[message_index]
         return parts[part_index] if part_index is not None and part_index < len(parts) else place
 
@@ -437,6 +454,12 @@ def join_tagged(thoughts: Sequence[Reasoning], text: str) -> str:
 _DEPTH = "~depth"
 """Note: how many times the arguments of a call were written as JSON text; an object is written 0 times."""
 _DEEPEST = 8
+
+
+TOOL_KEYS = keys(
+    "type name description parameters input_schema", function=keys("name description parameters input_schema")
+)
+"""What `read_tools` reads."""
 
 
 def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False, family: str = "") -> ToolCall:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, Piece, items, mappings, refuse, text_of
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of
 from dragoman.ir import Document, Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
@@ -161,6 +162,35 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
     conversation.add(role, spoken_parts, place)
 
 
+_NODE_KEYS = keys(
+    "id parent children",
+    message=keys(
+        "recipient",
+        author=keys("role name"),
+        metadata=keys("is_visually_hidden_from_conversation model_slug"),
+        content=keys("content_type parts text result", thoughts=keys("content summary")),
+    ),
+)
+_CHATGPT_KEYS = keys("current_node", mapping=Keys(None, each=_NODE_KEYS))
+_BLOCK_KEYS = kinds_of(
+    "type",
+    {
+        "text": keys("text"),
+        "thinking": keys("thinking"),
+        "tool_use": keys("id name input"),
+        "tool_result": keys("tool_use_id name content is_error"),
+    },
+    all_keys(),
+)
+_CLAUDE_KEYS = keys(
+    "current_leaf_message_uuid model",
+    chat_messages=keys(
+        "uuid parent_message_uuid sender text files",
+        content=_BLOCK_KEYS,
+        attachments=keys("extracted_content file_name"),
+    ),
+)
+
 _PROMPT = "the system prompt and the tools"
-CHATGPT_EXPORT = Dataset(CHATGPT, is_chatgpt, read_chatgpt, lacks=_PROMPT)
-CLAUDE_EXPORT = Dataset(CLAUDE, is_claude, read_claude, lacks=_PROMPT)
+CHATGPT_EXPORT = Dataset(CHATGPT, is_chatgpt, read_chatgpt, keys=_CHATGPT_KEYS, lacks=_PROMPT)
+CLAUDE_EXPORT = Dataset(CLAUDE, is_claude, read_claude, keys=_CLAUDE_KEYS, lacks=_PROMPT)

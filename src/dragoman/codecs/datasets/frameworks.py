@@ -20,16 +20,17 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
 from dragoman.codecs.media import data_url
-from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolResult
+from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 
 HAYSTACK, LLAMA_INDEX, AUTOGEN = "haystack", "llama-index", "autogen"
 LANGCHAIN4J, DOTNET_AI = "langchain4j", "dotnet-ai"
 
 Line: TypeAlias = Mapping[str, Json]
-ReadPart: TypeAlias = Callable[[Conversation, Line], AnyPart | None]
-"""Returns the part that a block of content is; None if its kind is not known."""
+ReadPart: TypeAlias = Callable[[Conversation, Line], AnyPart | list[AnyPart] | None]
+"""Returns the part that a block of content is, or the parts; None if its kind is not known."""
 
 ROLES: dict[str, Role] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
@@ -56,17 +57,32 @@ def add_turn(conversation: Conversation, role: Role, pieces: list[Piece], place:
         conversation.add("user" if role == "tool" else role, others, place)
 
 
+def add_rounds(conversation: Conversation, role: Role, pieces: list[Piece], place: str) -> None:
+    """Add a message that holds whole rounds: what the model says or thinks after results begins a new answer."""
+    turn: list[Piece] = []
+    is_answered = False
+    for piece in pieces:
+        if is_answered and not isinstance(piece[0], ToolCall | ToolResult):
+            add_turn(conversation, role, turn, place)
+            turn, is_answered = [], False
+        turn.append(piece)
+        is_answered = is_answered or isinstance(piece[0], ToolResult)
+    add_turn(conversation, role, turn, place)
+
+
 def read_blocks(conversation: Conversation, content: Json, place: str, read_part: ReadPart) -> list[Piece]:
     """Return the parts of text or of a list of blocks; blocks that are not known are reported."""
     if isinstance(content, str):
         return [(Text(content), place)] if content else []
     pieces: list[Piece] = []
+    if content is not None and not isinstance(content, list):
+        conversation.leave_out(f"content of the kind {_kind(content)!r}", _UNKNOWN)
     for index, block in enumerate(content if isinstance(content, list) else []):
-        part: AnyPart | None = Text(block) if isinstance(block, str) else None
+        part: AnyPart | list[AnyPart] | None = Text(block) if isinstance(block, str) else None
         if isinstance(block, Mapping):
             part = read_part(conversation, block)
         if part is not None:
-            pieces.append((part, f"{place}[{index}]"))
+            pieces += [(one, f"{place}[{index}]") for one in (part if isinstance(part, list) else [part])]
         else:
             conversation.leave_out(f"content of the kind {_kind(block)!r}", _UNKNOWN)
     return pieces
@@ -82,7 +98,10 @@ def read_thought(conversation: Conversation, text: Json, signature: Json = None)
 def _kind(block: Json) -> str:
     if not isinstance(block, Mapping):
         return type(block).__name__
-    named = next((text_of(block.get(key)) for key in ("type", "$type", "block_type") if text_of(block.get(key))), "")
+    named = next(
+        (text_of(block.get(key)) for key in ("type", "$type", "block_type", "content_type") if text_of(block.get(key))),
+        "",
+    )
     return named or ", ".join(block)
 
 
@@ -345,14 +364,74 @@ def _add_dotnet(conversation: Conversation, message: Line, place: str) -> None:
     )
 
 
-HAYSTACK_MESSAGES = Dataset(HAYSTACK, is_haystack, lambda data: _read(data, HAYSTACK, _add_haystack), lacks="the tools")
-LLAMA_INDEX_MESSAGES = Dataset(
-    LLAMA_INDEX, is_llama_index, lambda data: _read(data, LLAMA_INDEX, _add_llama_index), lacks="the tools"
+# ── what is read of a message ──
+
+_HAYSTACK_BLOCKS = keys(
+    "text",
+    tool_call=keys("tool_name arguments id"),
+    tool_call_result=keys("result error", origin=keys("id tool_name arguments")),
+    reasoning=keys("reasoning_text extra"),
+    image=keys("mime_type base64_image base64_data"),
+    file=keys("mime_type base64_image base64_data"),
 )
-AUTOGEN_MESSAGES = Dataset(AUTOGEN, is_autogen, lambda data: _read(data, AUTOGEN, _add_autogen), lacks="the tools")
+_HAYSTACK_KEYS = messages_in(keys("role _role", content=_HAYSTACK_BLOCKS, _content=_HAYSTACK_BLOCKS))
+_LLAMA_INDEX_CALL = keys("type id name arguments", function=keys("name arguments"))
+_LLAMA_INDEX_BLOCKS = kinds_of(
+    "block_type",
+    {
+        "text": keys("text"),
+        "thinking": keys("content additional_information"),
+        "tool_call": keys("tool_name tool_kwargs tool_call_id"),
+        "image": keys("image_mimetype image url"),
+        "document": keys("document_mimetype data url"),
+        "audio": keys("format audio url"),
+    },
+    keys("text"),
+)
+_LLAMA_INDEX_KEYS = messages_in(
+    keys(
+        "role",
+        content=_LLAMA_INDEX_BLOCKS,
+        blocks=_LLAMA_INDEX_BLOCKS,
+        additional_kwargs=keys("tool_call_id name", tool_calls=_LLAMA_INDEX_CALL),
+    )
+)
+_AUTOGEN_BLOCKS = keys("call_id content name is_error arguments id data url")
+_AUTOGEN_KEYS = messages_in(keys("type source thought", content=_AUTOGEN_BLOCKS))
+_LANGCHAIN4J_FILE = keys("mimeType base64Data url")
+_LANGCHAIN4J_KEYS = messages_in(
+    keys(
+        "type name thinking text id toolName isError",
+        contents=keys("type text", image=_LANGCHAIN4J_FILE, audio=_LANGCHAIN4J_FILE, pdfFile=_LANGCHAIN4J_FILE),
+        toolExecutionRequests=keys("id name arguments"),
+    )
+)
+_DOTNET_BLOCKS = keys(
+    "$type type text callId call_id protectedData protected_data name arguments exception result mediaType media_type "
+    "uri"
+)
+_DOTNET_KEYS = messages_in(keys(role=keys("value"), contents=_DOTNET_BLOCKS))
+
+HAYSTACK_MESSAGES = Dataset(
+    HAYSTACK, is_haystack, lambda data: _read(data, HAYSTACK, _add_haystack), keys=_HAYSTACK_KEYS, lacks="the tools"
+)
+LLAMA_INDEX_MESSAGES = Dataset(
+    LLAMA_INDEX,
+    is_llama_index,
+    lambda data: _read(data, LLAMA_INDEX, _add_llama_index),
+    keys=_LLAMA_INDEX_KEYS,
+    lacks="the tools",
+)
+AUTOGEN_MESSAGES = Dataset(
+    AUTOGEN, is_autogen, lambda data: _read(data, AUTOGEN, _add_autogen), keys=_AUTOGEN_KEYS, lacks="the tools"
+)
 LANGCHAIN4J_MESSAGES = Dataset(
-    LANGCHAIN4J, is_langchain4j, lambda data: _read(data, LANGCHAIN4J, _add_langchain4j), lacks="the tools"
+    LANGCHAIN4J,
+    is_langchain4j,
+    lambda data: _read(data, LANGCHAIN4J, _add_langchain4j),
+    keys=_LANGCHAIN4J_KEYS,
+    lacks="the tools",
 )
 DOTNET_AI_MESSAGES = Dataset(
-    DOTNET_AI, is_dotnet_ai, lambda data: _read(data, DOTNET_AI, _add_dotnet), lacks="the tools"
+    DOTNET_AI, is_dotnet_ai, lambda data: _read(data, DOTNET_AI, _add_dotnet), keys=_DOTNET_KEYS, lacks="the tools"
 )

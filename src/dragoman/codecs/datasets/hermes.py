@@ -29,7 +29,8 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.sharegpt import has_call_tags, turns_of
+from dragoman.codecs.datasets.known_keys import all_keys
+from dragoman.codecs.datasets.sharegpt import TURN_KEYS, has_call_tags, turns_of
 from dragoman.codecs.reasoning_tags import between_tags
 from dragoman.ir import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolDefinition, ToolResult
 from dragoman.ir.values import compact_text
@@ -177,4 +178,5 @@ def _write_message(message: Message, log: LossLog) -> Json:
     return {"from": speaker, "value": join_tagged(thoughts, "\n".join(texts))}
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_TOOLS})
+_KEYS = all_keys(conversations=TURN_KEYS, items=TURN_KEYS)
+DATASET = Dataset(NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_TOOLS})

@@ -27,6 +27,7 @@ from dragoman.codecs.datasets.conversation import (
     result_text,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
 from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -216,4 +217,21 @@ def _write_file(part: Image | Audio | Document) -> Json:
     return {"type": kind, "url": part.url} | ({"mime_type": part.media_type} if part.media_type else {})
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA}, names_speakers=True)
+_BLOCK_KEYS = kinds_of(
+    "type",
+    {"tool_use tool_call invalid_tool_call": all_keys()},
+    keys("text reasoning thinking base64 data url mime_type", image_url=keys("url")),
+)
+_FIELD_KEYS = keys(
+    "type name tool_call_id status",
+    content=_BLOCK_KEYS,
+    tool_calls=keys("type id name args"),
+    invalid_tool_calls=keys("type id name args"),
+    additional_kwargs=keys(tool_calls=keys("type id", function=keys("name arguments"))),
+    response_metadata=keys("model_name model"),
+)
+MESSAGE_KEYS = keys("type lc id", data=_FIELD_KEYS, kwargs=_FIELD_KEYS)
+_KEYS = messages_in(MESSAGE_KEYS)
+DATASET = Dataset(
+    NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA}, names_speakers=True
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     Conversation,
     Dataset,
     Json,
@@ -20,6 +21,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys
 from dragoman.ir import Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
@@ -84,4 +86,8 @@ def _attachment(given: Mapping[str, Json]) -> Json:
     return media(kind, text_of(given.get("url")) or text_of(given.get("path")))
 
 
-DATASET = Dataset(NAME, is_record, read)
+_PART_KEYS = keys(
+    "type text name arguments tool_call_id server_executed output exception", attachment=keys("type content url path")
+)
+_KEYS = all_keys(chain=keys("role", parts=_PART_KEYS), tools=TOOL_KEYS)
+DATASET = Dataset(NAME, is_record, read, keys=_KEYS)

@@ -19,6 +19,7 @@ from dragoman.codecs.datasets.conversation import (
     report_settings,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import Keys, severity_of, unread_keys
 from dragoman.codecs.datasets.trl import add_message
 from dragoman.codecs.openai_chat import json_paths
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
@@ -68,9 +69,8 @@ def read(data: Json) -> Request:
     request = _read([{key: value for key, value in message.items() if key in _KEYS} for message in messages])
     if not names:
         return request
-    add_remarks(
-        request, NAME, [(None, f"{key} of messages", "dropped", "Chat messages do not have it") for key in names]
-    )
+    lost = unread_keys(data, Keys(_KEYS))
+    add_remarks(request, NAME, [(path, key, severity_of(key), "Chat messages do not have it") for path, key, _ in lost])
     force_setattr(request, "metadata", {**(request.metadata or {}), NAME: {_MORE: to_raw(others)}})
     return request
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     Conversation,
     Dataset,
     Json,
@@ -18,7 +19,8 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.trl import CALL_ROLES, add_message, content_pieces
+from dragoman.codecs.datasets.known_keys import all_keys
+from dragoman.codecs.datasets.trl import CALL_ROLES, MESSAGE_KEYS, add_message, content_pieces
 from dragoman.ir import Request, Text
 
 SWIFT, NEMOTRON = "ms-swift", "nemotron"
@@ -92,5 +94,8 @@ def read_nemotron(data: Json) -> Request:
     return conversation.finish(metadata=left_over(data, ("input", "output", "system_prompt")))
 
 
-SWIFT_ROW = Dataset(SWIFT, is_swift, read_swift)
-NEMOTRON_ROW = Dataset(NEMOTRON, is_nemotron, read_nemotron)
+_SWIFT_KEYS = all_keys(messages=MESSAGE_KEYS, tools=TOOL_KEYS)
+_NEMOTRON_KEYS = all_keys(input=MESSAGE_KEYS)
+
+SWIFT_ROW = Dataset(SWIFT, is_swift, read_swift, keys=_SWIFT_KEYS)
+NEMOTRON_ROW = Dataset(NEMOTRON, is_nemotron, read_nemotron, keys=_NEMOTRON_KEYS)

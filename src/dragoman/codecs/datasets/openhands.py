@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     Conversation,
     Dataset,
     Json,
@@ -15,7 +16,8 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.trl import add_message
+from dragoman.codecs.datasets.known_keys import keys, kinds_of
+from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.codecs.shared_tools import texts
 from dragoman.ir import Reasoning, Request, Text, ToolDefinition
 
@@ -167,4 +169,29 @@ def _text(content: Json) -> str:
     return text_of(content)
 
 
-DATASET = Dataset(NAME, is_record, read, is_session=True)
+_TEXT_KEYS = keys("type text")
+_KEYS = kinds_of(
+    "kind",
+    {
+        "SystemPromptEvent": keys("id", system_prompt=_TEXT_KEYS, tools=TOOL_KEYS),
+        "MessageEvent": keys(
+            "id", llm_message=keys("role", content=_TEXT_KEYS), message=keys("role", content=_TEXT_KEYS)
+        ),
+        "ActionEvent": keys(
+            "id llm_response_id reasoning_content tool_name tool_call_id",
+            thought=_TEXT_KEYS,
+            tool_call=keys("id name arguments"),
+        ),
+        "ObservationEvent": keys("id tool_name tool_call_id observation"),
+        "AgentErrorEvent UserRejectObservation": keys("id tool_name tool_call_id error rejection_reason"),
+        "Condensation CondensationEvent": keys("id forgotten_event_ids"),
+    },
+    keys(
+        "id action observation source content",
+        args=keys("content", tools=TOOL_KEYS),
+        tool_call_metadata=keys(
+            "function_name tool_call_id", model_response=keys("id", choices=keys(message=MESSAGE_KEYS))
+        ),
+    ),
+)
+DATASET = Dataset(NAME, is_record, read, is_session=True, keys=_KEYS)

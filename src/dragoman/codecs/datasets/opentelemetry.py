@@ -7,11 +7,12 @@ A record is a list of messages, or the attributes of a span (whose values are JS
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     UNSTORED_MEDIA,
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
@@ -19,6 +20,7 @@ from dragoman.codecs.datasets.conversation import (
     Dataset,
     Json,
     Piece,
+    add_remarks,
     arguments_value,
     drop_part,
     items,
@@ -31,6 +33,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, step_into
 from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.ir.values import compact_text, parse_json
@@ -136,7 +139,35 @@ def read(data: Json) -> Request:
     for key in (_INPUT, _OUTPUT):
         if key in attributes:
             _add_messages(conversation, _json(attributes, key, root), f"{root}['{key}']")
-    return conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, root)))
+    request = conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, root)))
+    add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_SAID) for path, key in _unread(data)])
+    return request
+
+
+_NOT_SAID = "it is not part of the conversation"
+_READ = frozenset({_INPUT, _OUTPUT, _SYSTEM, _TOOLS, _MODEL, "llm.model_name"})
+_READ_FIELDS = frozenset({"role", "content", "tool_call_id"})
+
+
+def _unread(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield path and name of each attribute, and of each key of a span, that is not read."""
+    given = data.get("attributes")
+    if isinstance(given, list):
+        named = [(f"$.attributes[{index}]", text_of(entry.get("key"))) for index, entry in enumerate(mappings(given))]
+    elif isinstance(given, Mapping):
+        named = [(step_into("$.attributes", key), key) for key in given]
+    else:
+        named = [(step_into("$", key), key) for key in data]
+    yield from ((path, key) for path, key in named if not _is_read(key))
+    if isinstance(given, list | Mapping):
+        yield from ((step_into("$", key), key) for key in data if key != "attributes")
+
+
+def _is_read(key: str) -> bool:
+    found = _FLAT.fullmatch(key)
+    if found is not None:
+        return found["field"] in _READ_FIELDS or _FLAT_CALL.fullmatch(found["field"]) is not None
+    return key in _READ or _FLAT_TOOL.fullmatch(key) is not None
 
 
 def _json(attributes: Mapping[str, Json], key: str, root: str) -> Json:
@@ -227,4 +258,21 @@ def _write_part(part: AnyPart, log: LossLog) -> Json | None:
     return None
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, **UNSTORED_TOOLS})
+_PART_KEYS = kinds_of(
+    "type",
+    {
+        "text reasoning thinking": keys("content"),
+        "tool_call": keys("id name arguments"),
+        "tool_call_response": keys("id name response result"),
+        "blob": keys("mime_type modality content"),
+        "uri file": keys("mime_type modality uri"),
+    },
+    keys(),
+)
+_MESSAGE = keys("role", parts=_PART_KEYS)
+_ATTRIBUTES = {_INPUT: _MESSAGE, _OUTPUT: _MESSAGE, _TOOLS: TOOL_KEYS}
+_SPAN = all_keys(attributes=all_keys(**_ATTRIBUTES), **_ATTRIBUTES)
+_KEYS = kinds_of("role", {"system user assistant tool": _MESSAGE}, _SPAN)
+DATASET = Dataset(
+    NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, **UNSTORED_TOOLS}
+)

@@ -22,6 +22,7 @@ from dragoman.codecs.datasets.conversation import (
     result_value,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -200,4 +201,17 @@ def _write_prompt(message: Message, part: AnyPart, log: LossLog) -> Json | None:
     return None
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA})
+_PART_KEYS = kinds_of(
+    "part_kind",
+    {
+        "user-prompt": keys(content=keys("kind url media_type data")),
+        "system-prompt text": keys("content"),
+        "tool-return": keys("content tool_name tool_call_id outcome"),
+        "retry-prompt": keys("content tool_name tool_call_id"),
+        "thinking": keys("content signature id provider_name"),
+        "tool-call": keys("tool_name args tool_call_id"),
+    },
+    all_keys(),
+)
+_KEYS = keys("kind instructions model_name provider_name", parts=_PART_KEYS)
+DATASET = Dataset(NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA})

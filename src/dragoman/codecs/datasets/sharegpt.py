@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     UNSTORED_IMAGES,
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
@@ -38,6 +39,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys
 from dragoman.codecs.datasets.trl import content_pieces
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
@@ -208,4 +210,8 @@ def _write_message(message: Message, images: _Images, log: LossLog) -> list[Json
     return turns
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS})
+TURN_KEYS = keys("from value")
+_KEYS = all_keys(conversations=TURN_KEYS, items=TURN_KEYS, tools=TOOL_KEYS)
+DATASET = Dataset(
+    NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS}
+)

@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets import langchain
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, mappings, read_tools, refuse, text_of
-from dragoman.codecs.datasets.trl import add_message
+from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
+    Conversation,
+    Dataset,
+    Json,
+    mappings,
+    read_tools,
+    refuse,
+    text_of,
+)
+from dragoman.codecs.datasets.known_keys import keys, merged, messages_in
+from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.ir import Request
 
 LANGSMITH, LANGFUSE = "langsmith", "langfuse"
@@ -86,5 +96,14 @@ def _add(conversation: Conversation, message: Mapping[str, Json], place: str) ->
         add_message(conversation, message, place)
 
 
-LANGSMITH_RUN = Dataset(LANGSMITH, is_langsmith, read_langsmith)
-LANGFUSE_GENERATION = Dataset(LANGFUSE, is_langfuse, read_langfuse)
+_MESSAGE_KEYS = merged(MESSAGE_KEYS, langchain.MESSAGE_KEYS)
+_PASSED = messages_in(_MESSAGE_KEYS, "model", tools=TOOL_KEYS)
+_GOT = merged(
+    merged(_PASSED, _MESSAGE_KEYS),
+    keys("index", generations=keys(message=_MESSAGE_KEYS), choices=keys("index", message=_MESSAGE_KEYS)),
+)
+_LANGSMITH_KEYS = keys("run_type", inputs=_PASSED, outputs=_GOT, extra=keys(invocation_params=keys("model model_name")))
+_LANGFUSE_KEYS = keys("type model", input=_PASSED, output=_GOT)
+
+LANGSMITH_RUN = Dataset(LANGSMITH, is_langsmith, read_langsmith, keys=_LANGSMITH_KEYS)
+LANGFUSE_GENERATION = Dataset(LANGFUSE, is_langfuse, read_langfuse, keys=_LANGFUSE_KEYS)

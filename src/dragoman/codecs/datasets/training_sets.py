@@ -23,7 +23,8 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.sharegpt import turns_of
+from dragoman.codecs.datasets.known_keys import all_keys, keys
+from dragoman.codecs.datasets.sharegpt import TURN_KEYS, turns_of
 from dragoman.codecs.datasets.trl import content_pieces
 from dragoman.ir import Request, Text, ToolDefinition
 from dragoman.ir.values import parse_json
@@ -288,8 +289,12 @@ def _rank(reply: tuple[int, Mapping[str, Json]]) -> tuple[float, int]:
     return (rank if isinstance(rank, int | float) else float("inf")), reply[0]
 
 
+_NODE_KEYS = keys("role text rank replies").recursive("replies")
+_TREE_KEYS = all_keys(prompt=_NODE_KEYS)
+_TOOLACE_KEYS = all_keys(conversations=TURN_KEYS)
+
 ALPACA_ROW = Dataset(ALPACA, is_alpaca, read_alpaca)
 GLAIVE_CHAT = Dataset(GLAIVE, is_glaive, read_glaive)
 XLAM_ROW = Dataset(XLAM, is_xlam, read_xlam)
-TOOLACE_CHAT = Dataset(TOOLACE, is_toolace, read_toolace)
-OPENASSISTANT_TREE = Dataset(OPENASSISTANT, is_openassistant, read_openassistant)
+TOOLACE_CHAT = Dataset(TOOLACE, is_toolace, read_toolace, keys=_TOOLACE_KEYS)
+OPENASSISTANT_TREE = Dataset(OPENASSISTANT, is_openassistant, read_openassistant, keys=_TREE_KEYS)

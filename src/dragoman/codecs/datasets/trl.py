@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     UNSTORED_IMAGES,
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
@@ -37,6 +38,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -265,4 +267,20 @@ def _write_message(message: Message, log: LossLog, *, ids: bool, placeholders: b
     return found
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS})
+_MESSAGE_KEYS = keys(
+    "role name tool_call_id reasoning_content thinking reasoning",
+    content=keys("type text url image", image_url=keys("url")),
+    tool_calls=keys("id type name arguments", function=keys("name arguments")),
+    function_call=keys("name arguments"),
+)
+MESSAGE_KEYS = kinds_of(
+    "role",
+    {"tool function ipython tool_call function_call tool_response observation": keys("content name tool_call_id")},
+    _MESSAGE_KEYS,
+)
+"""What `add_message` reads. Results may be any value."""
+_COLUMN_KEYS = all_keys(**dict.fromkeys(_COLUMNS, MESSAGE_KEYS), tools=TOOL_KEYS)
+
+DATASET = Dataset(
+    NAME, is_record, read, write, keys=_COLUMN_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS}
+)

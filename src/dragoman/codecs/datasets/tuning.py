@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import structs
+from msgspec.structs import force_setattr
 
 from dragoman.codecs.bedrock_converse import json_paths as converse_paths
 from dragoman.codecs.bedrock_converse.request import decode_request as decode_converse
 from dragoman.codecs.bedrock_converse.request import encode_request as encode_converse
-from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, refuse
+from dragoman.codecs.datasets.conversation import Dataset, Json, add_remarks, items, mappings, refuse
 from dragoman.codecs.gemini import json_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.gemini.request import encode_request as encode_gemini
@@ -39,16 +40,24 @@ def read_gemini_tuning(data: Json) -> Request:
     body = dict(data)
     completions = body.pop("completions", None)
     answer = body.pop("completion", None)
+    best = 0
     if completions is not None:
         scored = items(completions, GEMINI, "$.completions")
-        best = max(scored, key=_score, default=None)
-        answer = None if best is None else best.get("completion")
+        best = max(range(len(scored)), key=lambda index: _score(scored[index]), default=0)
+        answer = scored[best].get("completion") if scored else None
     if isinstance(answer, Mapping):
         body["contents"] = [*items(body.get("contents"), GEMINI, "$.contents"), answer]
     request = decode_gemini(encode_json(body))
     if completions is None:
         return request
-    return structs.replace(request, metadata={**(request.metadata or {}), GEMINI: {_COMPLETIONS: to_raw(completions)}})
+    notes = {**(request.metadata or {}), GEMINI: {_COMPLETIONS: to_raw(completions)}}
+    request = structs.replace(request, metadata=notes)
+    force_setattr(request, "_places", (f"$.contents[{len(body['contents']) - 1}]", f"$.completions[{best}].completion"))
+    add_remarks(request, GEMINI, [("$.completions", "scores and other completions", "dropped", _ONE_ANSWER)])
+    return request
+
+
+_ONE_ANSWER = "a conversation has one answer: the one with the highest score"
 
 
 def _score(completion: Mapping[str, Json]) -> float:
@@ -82,7 +91,17 @@ def write_bedrock_tuning(request: Request, log: LossLog) -> Json:
 
 
 def gemini_tuning_paths(request: Request) -> PathLookup:
-    return gemini_paths.request_paths(request)
+    """Return the paths in the line; its answer is among the completions."""
+    lookup, moved = gemini_paths.request_paths(request), getattr(request, "_places", None)
+    if not moved:
+        return lookup
+    read, written = moved
+
+    def in_line(message_index: int | None, part_index: int | None, field: str) -> str:
+        path = lookup(message_index, part_index, field)
+        return written + path.removeprefix(read) if path.startswith(read) else path
+
+    return in_line
 
 
 def bedrock_tuning_paths(request: Request) -> PathLookup:

@@ -11,18 +11,17 @@ from dragoman.codecs.bedrock_converse.request import decode_request as decode_co
 from dragoman.codecs.datasets.conversation import (
     Dataset,
     Json,
-    add_remarks,
     decode_placed,
     mappings,
     paths_by_line,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import keys
 from dragoman.ir import Request
 
 ANTHROPIC, BEDROCK = "anthropic-message-list", "bedrock-message-list"
 _ROLES = frozenset({"user", "assistant"})
-_KEYS = frozenset({"role", "content"})
-_NOT_OF_THE_API = "messages of the API do not have it"
+_READ = keys("role content")
 _BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result"}
 )
@@ -83,17 +82,14 @@ def read_bedrock_list(data: Json) -> Request:
 
 def _read(data: Json, name: str, decode: Callable[[bytes], Request], more: Mapping[str, Json]) -> Request:
     """Read a list; times and ids that the program keeps with its messages would be refused by the API."""
-    messages = [{key: value for key, value in message.items() if key in _KEYS} for message in data]
+    messages = [{key: value for key, value in message.items() if key in ("role", "content")} for message in data]
     places = [f"$[{index}]" for index in range(len(data))]
-    request = decode_placed(name, decode, {**more, "messages": messages}, places)
-    others = sorted({key for message in data for key in message} - _KEYS)
-    add_remarks(request, name, [(None, f"{key} of messages", "dropped", _NOT_OF_THE_API) for key in others])
-    return request
+    return decode_placed(name, decode, {**more, "messages": messages}, places)
 
 
 anthropic_message_list_paths = paths_by_line(messages_paths)
 bedrock_message_list_paths = paths_by_line(converse_paths)
 
 _LACKS = "the system prompt and the tools"
-ANTHROPIC_LIST = Dataset(ANTHROPIC, is_anthropic_list, read_anthropic_list, lacks=_LACKS)
-BEDROCK_LIST = Dataset(BEDROCK, is_bedrock_list, read_bedrock_list, lacks=_LACKS)
+ANTHROPIC_LIST = Dataset(ANTHROPIC, is_anthropic_list, read_anthropic_list, keys=_READ, lacks=_LACKS)
+BEDROCK_LIST = Dataset(BEDROCK, is_bedrock_list, read_bedrock_list, keys=_READ, lacks=_LACKS)

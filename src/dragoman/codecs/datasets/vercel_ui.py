@@ -15,6 +15,7 @@ from dragoman.codecs.datasets.conversation import (
     Dataset,
     Json,
     Piece,
+    add_remarks,
     arguments_value,
     drop_part,
     file_url,
@@ -26,6 +27,7 @@ from dragoman.codecs.datasets.conversation import (
     result_value,
     text_of,
 )
+from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -39,12 +41,15 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.ir.values import parse_json, to_raw
 from dragoman.losses import LossLog
 
 NAME = "vercel-ui"
 _ROLES = ("system", "user", "assistant")
 _ALL_ROLES = (*_ROLES, "tool")
 """ModelMessages have results in messages of their own."""
+_IDS = "~ids"
+"""Note: the ids of the messages, for the same format."""
 _SIGNATURES = {"google": "thoughtSignature", "anthropic": "signature", "openai": "reasoningEncryptedContent"}
 """Family -> the key of its signature in a part's provider metadata."""
 _ANSWERED = frozenset({"output-available", "output-error", "output-denied"})
@@ -79,7 +84,8 @@ def _has_sdk_parts(message: Mapping[str, Json]) -> bool:
 def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     root = "$.messages" if isinstance(data, Mapping) else "$"
-    for index, message in enumerate(items(_messages(data), NAME, root)):
+    messages = items(_messages(data), NAME, root)
+    for index, message in enumerate(messages):
         place, role = f"{root}[{index}]", text_of(message.get("role"))
         if role not in _ALL_ROLES:
             raise refuse(NAME, f"{place}.role", " | ".join(_ALL_ROLES), message.get("role"))
@@ -90,7 +96,12 @@ def read(data: Json) -> Request:
         else:
             _take_content(turn, message, place, role)
         turn.close(role)
-    return conversation.finish()
+    named = next((index for index, message in enumerate(messages) if message.get("id")), None)
+    if named is None:
+        return conversation.finish()
+    request = conversation.finish(metadata={_IDS: to_raw([message.get("id") for message in messages])})
+    add_remarks(request, NAME, [(f"{root}[{named}].id", "ids of messages", "dropped", "they are those of a UI")])
+    return request
 
 
 def _take_content(turn: _Turn, message: Mapping[str, Json], place: str, role: str) -> None:
@@ -233,7 +244,11 @@ def write(request: Request, log: LossLog) -> Json:
                 continue
         written.append({"id": f"message-{len(written)}", "role": message.role, "parts": parts})
     _report_orphans(request, log)
-    return written
+    note = (request.metadata or {}).get(NAME, {}).get(_IDS)
+    ids = parse_json(note) if note is not None else []
+    if len(ids) != len(written):
+        return written
+    return [{**message, "id": given or message["id"]} for message, given in zip(written, ids, strict=True)]
 
 
 def _report_orphans(request: Request, log: LossLog) -> None:
@@ -287,4 +302,39 @@ def _write_signature(signature: Signature | None, key: str, part: AnyPart, log: 
     return {key: {signature.family: {name: signature.data} | ({"itemId": signature.id} if signature.id else {})}}
 
 
-DATASET = Dataset(NAME, is_record, read, write, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, ToolCall: ("cache",)})
+_SIGNED = keys(
+    google=keys("thoughtSignature itemId"),
+    anthropic=keys("signature itemId"),
+    openai=keys("reasoningEncryptedContent itemId"),
+)
+_CALL_KEYS = keys("state args result toolName toolCallId")
+_PART_KEYS = kinds_of(
+    "type",
+    {
+        "text": keys("text state"),
+        "reasoning": keys(
+            "text reasoning state",
+            details=keys("type text signature"),
+            providerMetadata=_SIGNED,
+            providerOptions=_SIGNED,
+        ),
+        "file image": keys("mediaType mimeType url data image"),
+        "tool-invocation": keys(toolInvocation=_CALL_KEYS),
+        "tool-call": keys("toolCallId toolName input args providerExecuted", callProviderMetadata=_SIGNED),
+        "tool-result": keys("toolCallId toolName output result isError"),
+        "step-start": keys(),
+    },
+    keys("toolCallId toolName input output errorText state providerExecuted", callProviderMetadata=_SIGNED),
+)
+_KEYS = messages_in(
+    keys(
+        "role id",
+        parts=_PART_KEYS,
+        content=_PART_KEYS,
+        toolInvocations=_CALL_KEYS,
+        experimental_attachments=keys("contentType url"),
+    )
+)
+DATASET = Dataset(
+    NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, ToolCall: ("cache",)}
+)

@@ -22,7 +22,8 @@ from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.google_signatures import is_native_thought
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.ir import AnyPart, Citation, Reasoning, Signature, Text
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 # ── signatures ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,18 +157,20 @@ class _Grounding(Struct, frozen=True, rename="camel"):
 
 
 _decode_grounding = msgspec.json.Decoder(_Grounding).decode
+GROUNDING = "groundingMetadata"
 _CITING = {"groundingChunks", "groundingSupports"}
+_entries = msgspec.json.Decoder(Extra).decode
 
 Span: TypeAlias = tuple[int, int | None, int | None]
 """Index of a part, and the range of characters in its text."""
 
 
-def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], bool]:
-    """Return the parts with their citations, and whether the citations hold everything in the metadata."""
+def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], Extra | None]:
+    """Return the parts with their citations, and what the metadata has beside these (None: not all could be read)."""
     try:
         grounding = _decode_grounding(raw)
     except msgspec.DecodeError:
-        return list(parts), False
+        return list(parts), None
     cited: dict[int, list[Citation]] = {}
     crossed = True
     texts = {
@@ -188,7 +191,9 @@ def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], b
         structs.replace(part, citations=tuple(cited[index])) if index in cited else part
         for index, part in enumerate(parts)
     ]
-    return signed, crossed and bool(cited) and parse_json(raw).keys() <= _CITING
+    if not (crossed and cited):
+        return signed, None
+    return signed, {key: value for key, value in _entries(raw).items() if key not in _CITING}
 
 
 def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str | None] | None:

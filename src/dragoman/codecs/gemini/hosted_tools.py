@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.google_computer_use import screen_functions
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_tools import (
     Fields,
@@ -26,7 +27,7 @@ from dragoman.codecs.shared_tools import (
     texts,
     written_out,
 )
-from dragoman.ir import HostedKind, Image, ProviderTool, ServerToolCall, ServerToolResult, ToolDefinition
+from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResult
 from dragoman.ir.values import compact_text
 
 _KINDS: dict[str, HostedKind] = {
@@ -64,7 +65,8 @@ class HostedTools(SharedTools):
         key, held = next(iter(definition.items()), ("", None))
         flat = key.replace("_", "").lower()
         if flat == "computeruse":
-            return {"functions": _screen_functions(held if isinstance(held, dict) else {})}
+            excluded = _camel(held, "excludedPredefinedFunctions") if isinstance(held, dict) else ()
+            return {"functions": screen_functions(texts(excluded))}
         kind = _KINDS.get(flat)
         if kind is None:
             return {}
@@ -121,8 +123,6 @@ class HostedTools(SharedTools):
         return {"executableCode": {"language": "PYTHON", "code": code_of(call), "id": forged_id("code_", call.id)}}
 
     def write_result(self, result: ServerToolResult) -> WireValue:
-        if result.kind == "image_generation":
-            return next((_inline(part) for part in result.parts if isinstance(part, Image) and part.data), None)
         if result.kind != "code_execution":
             return None
         return {
@@ -137,11 +137,6 @@ class HostedTools(SharedTools):
 HOSTED = HostedTools()
 
 _READ = frozenset({"excludedomains", "filesearchstorenames", "topk"})
-
-
-def _inline(image: Image) -> Fields:
-    """Return the image as an ordinary part: models of this API draw without a tool."""
-    return {"inlineData": {"mimeType": image.media_type or "image/png", "data": image.data}}
 
 
 def _read_servers(value: object) -> Fields:
@@ -165,42 +160,3 @@ def _transport(tool: ProviderTool) -> Fields:
     if tool.authorization is not None:
         headers["Authorization"] = f"Bearer {tool.authorization}"
     return {"url": tool.server_url} | given(headers=headers or None)
-
-
-# ── computer use ──────────────────────────────────────────────────────────────────────────────────────────────
-
-_PLACE = {"type": "integer", "minimum": 0, "maximum": 999}
-_AT = {"x": _PLACE, "y": _PLACE}
-_TEXT = {"type": "string"}
-_DIRECTION = {"type": "string", "enum": ["up", "down", "left", "right"]}
-_SCREEN: dict[str, dict[str, Any]] = {
-    "open_web_browser": {},
-    "wait_5_seconds": {},
-    "go_back": {},
-    "go_forward": {},
-    "search": {},
-    "navigate": {"url": _TEXT},
-    "click_at": _AT,
-    "hover_at": _AT,
-    "type_text_at": _AT
-    | {"text": _TEXT, "press_enter": {"type": "boolean"}, "clear_before_typing": {"type": "boolean"}},
-    "key_combination": {"keys": _TEXT},
-    "scroll_document": {"direction": _DIRECTION},
-    "scroll_at": _AT | {"direction": _DIRECTION, "magnitude": _PLACE},
-    "drag_and_drop": _AT | {"destination_x": _PLACE, "destination_y": _PLACE},
-}
-_OPTIONAL = frozenset({"press_enter", "clear_before_typing", "magnitude"})
-
-
-def _screen_functions(options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    """Return the predefined functions. The client runs them, so their calls are ordinary tool calls."""
-    excluded = texts(_camel(options, "excludedPredefinedFunctions"))
-    return tuple(
-        ToolDefinition(
-            name,
-            f"{name.replace('_', ' ')} in the browser. Coordinates run from 0 to 999 over the screen.",
-            {"type": "object", "properties": fields, "required": [key for key in fields if key not in _OPTIONAL]},
-        )
-        for name, fields in _SCREEN.items()
-        if name not in excluded
-    )

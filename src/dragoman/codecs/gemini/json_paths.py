@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.gemini.foreign_signatures import HIDDEN
+from dragoman.codecs.gemini.foreign_signatures import GROUNDING, HIDDEN
 from dragoman.codecs.gemini.messages import JOINED, PLACES
 from dragoman.codecs.gemini.parts import notes_of
 from dragoman.codecs.gemini.profile import FAMILY
@@ -222,11 +222,16 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
     elif isinstance(part, Media):
         member = "fileData" if part.data is None else "inlineData"
         file = {"url": "fileData.fileUri", "data": "inlineData.data", "media_type": f"{member}.mimeType"}
-        inner = file.get(field, inner)
+        inner = _resolution_key(part) if field == "detail" else file.get(field, inner)
     metadata: Metadata | None = getattr(part, "metadata", None)
     if inner and metadata is not None and FAMILY in metadata:
         inner = _respelled(inner, metadata[FAMILY])
     return f"{path}.{inner}" if inner else path
+
+
+def _resolution_key(part: Any) -> str:
+    snake = snake_case("mediaResolution")
+    return snake if MODELLED + snake in notes_of(part) else "mediaResolution"
 
 
 def _locate_tool(request: Request, paths: list[str], index: int, field: str) -> str:
@@ -261,7 +266,6 @@ def _tool_paths(request: Request) -> list[str]:
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_GROUNDING = "groundingMetadata"
 _FEEDBACK = "promptFeedback"
 
 
@@ -288,8 +292,8 @@ def _locate_answer(completion: Completion, field: str) -> str:
 
 def _grounding_key(message: Message) -> str:
     entries = inner_extra(notes_of(message), "candidate") or {}
-    snake = snake_case(_GROUNDING)
-    return snake if snake in entries or MODELLED + snake in entries else _GROUNDING
+    snake = snake_case(GROUNDING)
+    return snake if snake in entries or MODELLED + snake in entries else GROUNDING
 
 
 def _response_path(

@@ -47,6 +47,7 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import is_media_tag, rejoin_media
 from dragoman.errors import DecodeError
@@ -442,7 +443,6 @@ class _Unanswered:
 class MessageEncoder(PartEncoder):
     """Encodes messages in order; results wait until the last result of the turn has come."""
 
-    _model: str | None
     _calls: dict[str, tuple[int, str, bool]]
     _media: list[WireValue]
     """Media of results, for older models: sent at the end of the turn in a separate user content."""
@@ -521,7 +521,7 @@ class MessageEncoder(PartEncoder):
         for message in self.system:
             for part in message.parts:
                 if not self._native and not isinstance(part, Text):
-                    self._log.drop(part, "", type(part).__name__.lower(), "system text is text only here")
+                    self._log.drop(part, "", name_of_part(part), "system text is text only here")
                 elif (wire := self.encode(part)) is not None:
                     parts.append(wire)
         notes = notes_of(first)
@@ -554,8 +554,15 @@ class MessageEncoder(PartEncoder):
             wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)
+        needed = bool(wires) and index >= 0 and self._profile.needs_role
+        return self._finish(message, wires, self._role(message, role, needed=needed))
+
+    def _role(self, message: Message, role: str, *, needed: bool) -> str | UnsetType:
+        """Return the role as the body spelled it; one that it left out is added if it is `needed`."""
         spelled = note(message.metadata, FAMILY, ROLE)
-        return self._finish(message, wires, role if spelled is UNSET else UNSET if spelled is None else spelled)
+        if spelled is None:
+            return role if needed else UNSET
+        return role if spelled is UNSET else spelled
 
     def _finish(self, message: Message, wires: list[WireValue], role: str | UnsetType) -> WireValue:
         notes = notes_of(message)
@@ -672,8 +679,7 @@ class MessageEncoder(PartEncoder):
         if wires and not notes:
             self._contents.append(ContentOut("user", wires))
         elif wires:
-            spelled = note(waiting[0].metadata, FAMILY, ROLE)
-            role: WireValue = "user" if spelled is UNSET else UNSET if spelled is None else spelled
+            role = self._role(waiting[0], "user", needed=self._profile.needs_role)
             self._contents.append(spliced(Content(role, wires), notes))
 
     def _in_call_order(self, results: list[ToolResult]) -> list[ToolResult]:

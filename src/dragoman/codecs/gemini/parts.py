@@ -34,13 +34,14 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
 )
 from dragoman.codecs.google_media import fit_medium
+from dragoman.codecs.google_services import knows_not
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.search_results import search_text
-from dragoman.codecs.shared_tools import cross_hosted, goes_back
+from dragoman.codecs.shared_tools import cross_hosted, drawn_image, goes_back
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -405,25 +406,48 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
         if inner is not None:
             notes[WITHIN + "inlineData"] = Raw(encode_json(inner))
         data = read_base64(blob.data, notes)
-        return _media(media_type, data, None, signature, {FAMILY: notes} if notes else None)
+        return _media(media_type, data, None, signature, notes)
     if file is not UNSET and blob is UNSET and file.file_uri is not UNSET:
         media_type = None if file.mime_type is UNSET else file.mime_type
         inner = file_keys(file)
         if inner is not None:
             notes[WITHIN + "fileData"] = Raw(encode_json(inner))
-        return _media(media_type, None, file.file_uri, signature, {FAMILY: notes} if notes else None)
+        return _media(media_type, None, file.file_uri, signature, notes)
     return Opaque(FAMILY, "media" if signed else "result media", restored(wire), signature)
 
 
 def _media(
-    media_type: str | None, data: str | None, url: str | None, signature: Signature | None, metadata: Metadata | None
+    media_type: str | None, data: str | None, url: str | None, signature: Signature | None, notes: Extra
 ) -> Image | Audio | Document:
     head = (media_type or type_of_address(url or "") or "").partition("/")[0].lower()
+    detail = _read_resolution(notes) if head == "image" and notes else None
+    metadata = {FAMILY: notes} if notes else None
     if head == "image":
-        return Image(media_type, data, url, None, None, signature, metadata)
+        return Image(media_type, data, url, None, None, signature, metadata, detail=detail)
     if head == "audio":
         return Audio(media_type, data, url, None, None, signature, metadata)
     return Document(media_type, data, url, None, None, signature, metadata)
+
+
+_RESOLUTIONS = ("mediaResolution", "media_resolution")
+_LEVELS = {"low": "MEDIA_RESOLUTION_LOW", "high": "MEDIA_RESOLUTION_HIGH"}
+_DETAILS: dict[Any, str] = {level: detail for detail, level in _LEVELS.items()}
+
+
+def _read_resolution(notes: Extra) -> str | None:
+    """Return the resolution of an image, and note it as modelled; others than low and high are kept as they are."""
+    key = next((key for key in _RESOLUTIONS if key in notes), None)
+    detail = None if key is None else _detail_of(notes[key])
+    if key is not None and detail is not None:
+        notes[MODELLED + key] = notes.pop(key)
+    return detail
+
+
+def _detail_of(raw: Raw) -> str | None:
+    resolution = parse_json(raw)
+    if not isinstance(resolution, dict) or resolution.keys() != {"level"} or not isinstance(resolution["level"], str):
+        return None
+    return _DETAILS.get(resolution["level"])
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -464,6 +488,7 @@ class PartEncoder:
     passed: int = 0
     """Number of texts encoded since."""
     dropped_foreign: bool = False
+    _model: str | None = None
 
     def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool = False, native: bool = False) -> None:
         self._log = log
@@ -572,9 +597,12 @@ class PartEncoder:
 
     def _server_block(self, part: ServerToolCall | ServerToolResult, value: Any) -> WireValue:
         if not goes_back(part, FAMILY, to_client=self._carries):
+            image = drawn_image(part, self._log)
+            if image is not None:
+                return self.media(image)
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return self._text(wire) if type(wire) is Text else wire
-        if not self._native and not self._profile.unknown_keys.isdisjoint(part.block or ()):
+        if knows_not(self._profile.unknown_keys, "Part", part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
         signature = self._signature(part)
@@ -598,9 +626,9 @@ class PartEncoder:
                 return ResponsePart(inline_data=Blob("text/plain", part.data))
             part = fitted
         self._report(part, *_UNSAID.get(type(part), ()))
-        if isinstance(part, Image) and part.detail not in {None, "auto"}:
-            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
         notes = (part.metadata or {}).get(FAMILY, {})
+        if isinstance(part, Image) and (part.detail is not None or notes):
+            notes = self._with_resolution(part, notes, in_result=wire is ResponsePart)
         extra: Extra = {}
         body: Any
         if part.data is not None:
@@ -625,6 +653,25 @@ class PartEncoder:
         signed = Part(thought_signature=self._signature(part), **{member: body})
         return spliced(signed, notes) if notes else signed
 
+    def _with_resolution(self, part: Image, notes: Extra, *, in_result: bool) -> Extra:
+        """Return the notes with the resolution of the image."""
+        noted = next((MODELLED + key for key in _RESOLUTIONS if MODELLED + key in notes), None)
+        if noted is not None:
+            if _detail_of(notes[noted]) == part.detail:
+                return notes
+            notes = {key: value for key, value in notes.items() if key != noted}
+        if part.detail is None or part.detail == "auto":
+            return notes
+        level = _LEVELS.get(part.detail)
+        if level is None or in_result:
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
+        elif self._profile.image_detail_models.search(self._model or "") is None:
+            why = "this model takes one resolution for all media"
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", why)
+        else:
+            return {**notes, _RESOLUTIONS[0]: Raw(encode_json({"level": level}))}
+        return notes
+
     def _type_of_file(self, part: Image | Audio | Document) -> str | UnsetType:
         """Return the media type of a part that refers to a URL; without one, guess it from the URL."""
         if part.media_type is not None:
@@ -640,7 +687,7 @@ class PartEncoder:
 
     def _refusal(self, part: Refusal) -> WireValue:
         if not self._native:
-            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         return self._text(Text(part.text))
 
     def _search_result(self, part: SearchResult) -> WireValue:

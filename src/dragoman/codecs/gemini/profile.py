@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 
 from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
+from dragoman.codecs.google_services import UNKNOWN_TO_DEVELOPER_API, UNKNOWN_TO_VERTEX, UnknownKeys
+from dragoman.codecs.google_usage import DETAILS_OF_INTERACTIONS, SOUND
 from dragoman.codecs.layout import Envelope, Layout
 from dragoman.profile import NEVER, HostedRule, Profile
 
@@ -22,12 +25,16 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
     """Resource path of {publisher}/{model}, if there are several publishers."""
     older_models: re.Pattern[str] = NEVER
     """Models that take no media in results, no JSON answer beside functions, no built-in tool beside functions."""
+    image_detail_models: re.Pattern[str] = NEVER
+    """Models that take a resolution for each image."""
     single_answer_models: re.Pattern[str] = NEVER
     """Models that return only one candidate."""
     server_calls_flag: bool = False
     """Built-in tools beside functions must be enabled by `includeServerSideToolInvocations`."""
-    unknown_keys: frozenset[str] = frozenset()
-    """Keys of the other service that this one refuses, on parts and on tools."""
+    unknown_keys: UnknownKeys = MappingProxyType({})
+    """Keys of the other service that this one refuses."""
+    needs_role: bool = False
+    """A content without a role is refused."""
     unreachable_files: re.Pattern[str] = NEVER
     """URIs that the service does not fetch."""
     thinking: tuple[ThinkingRule, ...] = THINKING
@@ -40,6 +47,8 @@ PROFILE = GeminiProfile(
     family=FAMILY,
     message_names=False,
     says_logprobs=True,
+    usage_details=SOUND,
+    usage_members=DETAILS_OF_INTERACTIONS,
     system="field",
     merge_model_turns=True,
     first_turn_user=True,
@@ -53,8 +62,10 @@ PROFILE = GeminiProfile(
     path="/v1beta/",
     model_prefix="models/",
     older_models=BEFORE_3,
+    image_detail_models=SINCE_3,
     single_answer_models=SINCE_3,
     server_calls_flag=True,
+    unknown_keys=UNKNOWN_TO_DEVELOPER_API,
     unreachable_files=re.compile(r"gs://|s3://|file:"),
     hosted={
         **HOSTED,
@@ -70,7 +81,8 @@ VERTEX_PROFILE = structs.replace(
     model_prefix="publishers/google/models/",
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
-    unknown_keys=frozenset({"toolCall", "toolResponse", "fileSearch", "mcpServers"}),
+    needs_role=True,
+    unknown_keys=UNKNOWN_TO_VERTEX,
     unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),

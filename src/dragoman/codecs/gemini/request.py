@@ -37,6 +37,8 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
     tool_config_keys,
 )
+from dragoman.codecs.google_services import without_unknown_keys
+from dragoman.codecs.google_signatures import with_named_signatures, with_signed_calls
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
@@ -231,6 +233,11 @@ def _real(value: Number, key: str, entries: Extra) -> WireValue:
 
 
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
+    request = without_unknown_keys(request, profile.unknown_keys, log)
+    if request.origin == "gemini-interactions":
+        request = with_signed_calls(request, log)
+    elif request.origin != FAMILY:
+        request = with_named_signatures(request, log)
     metadata = request.metadata
     notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     headers: dict[str, str] = {}
@@ -262,7 +269,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
 
 
-_NOT_ON_VERTEX = ("store", "serviceTier")
+_NOT_ON_VERTEX = ("store", "serviceTier", "service_tier")
 
 
 def _as_vertex_takes_it(
@@ -272,12 +279,13 @@ def _as_vertex_takes_it(
     kept = {key: value for key, value in notes.items() if key not in _NOT_ON_VERTEX}
     if request.store and "store" in notes:
         log.drop(request, "store", "store", NO_SUCH_SETTING)
-    tier = parse_json(notes["serviceTier"]) if "serviceTier" in notes else None
+    spelled = notes.get("serviceTier", notes.get("service_tier"))
+    tier = None if spelled is None else parse_json(spelled)
     if tier in ("flex", "priority"):  # a tuple: a tier may be an object
         headers[profile.tier_header] = tier
         log.degrade(request, "service_tier", f"service tier {tier!r}", f"sent as the header {profile.tier_header}")
     elif tier is not None:
-        log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no word for it")
+        log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no such tier")
     return kept
 
 

@@ -33,6 +33,7 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
+from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, in_json, usage_for_generate
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
@@ -40,7 +41,7 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, restored, splic
 from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -155,14 +156,14 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     word = _ENCODE_FINISH[reason]
     if reason == "pause" and any(message.tool_calls for message in completion.messages):
         word = "STOP"  # the client continues from the results
-    if reason in _INEXACT:
+    if reason in _INEXACT or (reason == "unknown" and raw is not None):
         log.degrade(completion, "finish", f"finish reason {raw or reason!r}", f"this API can only say {word}")
     return word
 
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-USAGE = "~usageMetadata"
+USAGE = USAGE_METADATA
 """Note: the usage object as written. Members that no count holds are noted under their own keys."""
 
 _usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES, path="$.usageMetadata")
@@ -275,18 +276,18 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     raw = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
     if raw is not None and decode_usage(raw) == usage:
         return raw
+    if (translated := usage_for_generate(usage)) is not None:
+        return in_json(translated)
     thoughts, cached, total = fit_counts(usage, log, completion)
-    details: Any = UNSET
-    if usage.image:
-        others = max(usage.input - usage.image, 0)
-        details = [ModalityCount("TEXT", others), ModalityCount("IMAGE", usage.image)]
+    read, written = ([ModalityCount(*count) for count in counts] for counts in by_modality(usage))
     return UsageMetadata(
         usage.input,
         usage.output - thoughts,
         total,
         UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
-        prompt_tokens_details=details,
+        prompt_tokens_details=read or UNSET,
+        candidates_tokens_details=written or UNSET,
     )
 
 
@@ -370,8 +371,11 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
     extra: Extra = candidate_keys(wire) or {}
     parts = message.content_held
     if wire.grounding_metadata is not UNSET:
-        cited, complete = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
-        keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
+        cited, beside = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
+        prefix = "" if beside is None else MODELLED
+        spelled = keep_whole(extra, foreign_signatures.GROUNDING, wire.grounding_metadata, prefix)
+        if beside:
+            extra[WITHIN + spelled] = Raw(encode_json(beside))
         parts = tuple(cited) if tuple(cited) != message.parts else parts
     if type(wire) is CandidateBody and _tokens_in(wire):
         for key in extra.keys() & GOOGLE_KEYS:
@@ -471,7 +475,7 @@ def _encode_candidate(
     if "~index" in notes:
         place = UNSET if notes["~index"] == NULL else notes["~index"]
     extra = inner_extra(notes, "candidate") or {}
-    grounding = UNSET if says(extra, "groundingMetadata") else _encode_citations(message, encoder.places, log)
+    grounding = UNSET if says(extra, foreign_signatures.GROUNDING) else _encode_citations(message, encoder.places, log)
     wire = Candidate(content, word, place, grounding_metadata=grounding)
     return overlaid(wire, extra) if extra else wire
 

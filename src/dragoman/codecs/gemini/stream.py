@@ -27,7 +27,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_argum
 from dragoman.codecs.framing import SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
-from dragoman.codecs.gemini.foreign_signatures import Bundle
+from dragoman.codecs.gemini.foreign_signatures import GROUNDING, Bundle
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
@@ -83,7 +83,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import MODELLED, REFUSED, Extra
+from dragoman.ir.notes import MODELLED, REFUSED, WITHIN, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -681,10 +681,12 @@ class PayloadDecoder(EventDecoder):
 
     def _cite(self, answer: _Answer, grounding: Raw) -> None:
         """Emit citations: the service sends grounding with the last chunk, for the text before it."""
-        cited, complete = foreign_signatures.read_grounding(grounding, [Text(self._running_text(answer))])
+        cited, beside = foreign_signatures.read_grounding(grounding, [Text(self._running_text(answer))])
         answer.grounding = None
-        if complete:
-            answer.extra[MODELLED + "groundingMetadata"] = answer.extra.pop("groundingMetadata")
+        if beside is not None:
+            answer.extra[MODELLED + GROUNDING] = answer.extra.pop(GROUNDING)
+        if beside:
+            answer.extra[WITHIN + GROUNDING] = Raw(encode_json(beside))
         for citation in cited[0].citations:  # type: ignore[union-attr]
             answer.lane.cite(citation)
 
@@ -836,9 +838,10 @@ def _beside_content(wire: PlainCandidate | Candidate) -> Extra:
 
 def _note(answer: _Answer, keys: Extra) -> None:
     """Record what a candidate says beside its content. The last value of each key counts."""
-    if "groundingMetadata" in keys:
-        answer.grounding = keys["groundingMetadata"]
-        answer.extra.pop(MODELLED + "groundingMetadata", None)
+    if GROUNDING in keys:
+        answer.grounding = keys[GROUNDING]
+        answer.extra.pop(MODELLED + GROUNDING, None)
+        answer.extra.pop(WITHIN + GROUNDING, None)
     answer.extra |= keys
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.accumulate import GrowingPart
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
-from dragoman.codecs.gemini.foreign_signatures import Bundle
+from dragoman.codecs.gemini.foreign_signatures import GROUNDING, Bundle
 from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage, explained
@@ -47,7 +47,6 @@ from dragoman.losses import LossLog
 
 EMPTY_TEXT = TextOut("")
 EMPTY_THOUGHT = Part("", True)  # noqa: FBT003
-_GROUNDING = "groundingMetadata"
 _FEEDBACK = "promptFeedback"
 
 # Google's SDK splits lines as Python does: these three end a line, although JSON allows them in a string.
@@ -264,7 +263,7 @@ class EventEncoder(BaseEventEncoder):
         answer.last_index = event.index
         if type(part) is Refusal:
             answer.declined.append(outgoing)
-            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         elif not (type(part) is Text or type(part) is Reasoning) or _has_notes(part):
             answer.queue.append(outgoing)
             return
@@ -404,7 +403,7 @@ class EventEncoder(BaseEventEncoder):
         notes = (finish.metadata or {}).get(FAMILY, {}) if finish is not None else {}
         extra = inner_extra(notes, "candidate") or {}
         grounding: Any = UNSET
-        if answer.cited and _GROUNDING not in extra and MODELLED + _GROUNDING not in extra:
+        if answer.cited and GROUNDING not in extra and MODELLED + GROUNDING not in extra:
             runs = answer.cited
             written = foreign_signatures.write_grounding(
                 [run.part() for run in runs], [run.place for run in runs], self._log

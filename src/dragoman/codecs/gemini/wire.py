@@ -492,10 +492,12 @@ ALIASES = _aliases()
 """Other spelling -> wire name, for every key that we interpret. Keys that are only passed on keep their spelling."""
 
 
-def keep_whole(extra: Extra, key: str, raw: Raw, prefix: str = "") -> None:
-    """Keep a value that is typed but not interpreted, under the key it was written with."""
+def keep_whole(extra: Extra, key: str, raw: Raw, prefix: str = "") -> str:
+    """Keep a value that is typed but not interpreted, under the key it was written with, which is returned."""
     renamed = extra.pop(RENAMED + key, None)
-    extra[prefix + (key if renamed is None else msgspec.json.decode(renamed))] = raw
+    spelled: str = key if renamed is None else msgspec.json.decode(renamed)
+    extra[prefix + spelled] = raw
+    return spelled
 
 
 def says(extra: Extra, key: str) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codecs.gemini_interactions.profile import FAMILY
+from dragoman.codecs.google_computer_use import screen_functions
+from dragoman.codecs.google_vocabulary import allowed_tools_of
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_tools import (
     Fields,
@@ -16,10 +18,13 @@ from dragoman.codecs.shared_tools import (
     forged_id,
     given,
     json_input,
+    pages_of,
     query_of,
+    read_headers,
     text_of,
     text_within,
     texts,
+    write_headers,
     written_out,
 )
 from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
@@ -37,10 +42,13 @@ _KINDS: dict[str, HostedKind] = {
 
 class HostedTools(SharedTools):
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:
+        if definition.get("type") == "computer_use":
+            return {"functions": screen_functions(texts(definition.get("excluded_predefined_functions")))}
         kind = _KINDS.get(str(definition.get("type")))
         if kind is None:
             return {}
-        known = ["type"]
+        searches = ["search_types"] if definition.get("search_types") == ["web_search"] else []  # the default
+        known = ["type", *searches]
         fields: Fields = {"kind": kind}
         if kind == "file_search":
             fields |= {
@@ -49,14 +57,16 @@ class HostedTools(SharedTools):
             }
             known += ["file_search_store_names", "top_k"]
         elif kind == "mcp":
-            headers, allowed = definition.get("headers"), definition.get("allowed_tools")
+            allowed = allowed_tools_of(definition)
+            if allowed is None:
+                return {}  # without these limits, it is another tool
             fields |= {
                 "name": text_of(definition.get("name")) or "mcp",
                 "server_url": text_of(definition.get("url")),
-                "headers": headers if isinstance(headers, dict) else None,
-                "allowed_tools": _allowed(allowed),
+                "allowed_tools": allowed,
+                **read_headers(definition.get("headers")),
             }
-            known += ["name", "url", "headers", *(["allowed_tools"] if _allowed(allowed) else [])]
+            known += ["name", "url", "headers", "allowed_tools"]
         return fields | beyond(FAMILY, definition, *known)
 
     def write_tool(self, tool: ProviderTool) -> WireValue:
@@ -72,9 +82,8 @@ class HostedTools(SharedTools):
                 return {"type": "file_search", **options}
             case "mcp":
                 allowed = [{"tools": list(tool.allowed_tools)}] if tool.allowed_tools else None
-                return {"type": "mcp_server", **given(name=tool.name, url=tool.server_url, allowed_tools=allowed)} | (
-                    {} if tool.headers_held is None else {"headers": tool.headers_held}
-                )
+                server = given(name=tool.name, url=tool.server_url, allowed_tools=allowed, headers=write_headers(tool))
+                return {"type": "mcp_server", **server}
         return None
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
@@ -106,26 +115,26 @@ class HostedTools(SharedTools):
                 name, arguments = "code_execution", {"code": code_of(call), "language": "python"}
             case "web_search":
                 name, arguments = "google_search", {"queries": [query_of(call)]}
+            case "web_fetch":
+                name, arguments = "url_context", {"urls": list(pages_of(call))}
             case _:
                 return None
         return {"type": f"{name}_call", "id": forged_id("", call.id), "arguments": arguments}
 
     def write_result(self, result: ServerToolResult) -> WireValue:
+        written: Any
         match result.kind:
             case "code_execution":
-                name, text = "code_execution", text_within(result) or result.error or ""
+                name, written = "code_execution", text_within(result) or result.error or ""
             case "web_search":
-                name, text = "google_search", ""
+                name, written = "google_search", []
+            case "web_fetch":
+                status = "success" if result.error is None else "error"
+                name, written = "url_context", [{"url": one.url, "status": status} for one in result.sources if one.url]
             case _:
                 return None
         step = {"type": f"{name}_result", "call_id": forged_id("", result.tool_call_id)}
-        failed = {} if result.error is None else {"is_error": True}
-        return {**step, "result": text if name == "code_execution" else [], **failed}
-
-
-def _allowed(given_tools: object) -> tuple[str, ...]:
-    entry = given_tools[0] if isinstance(given_tools, list) and len(given_tools) == 1 else None
-    return texts(entry.get("tools")) if isinstance(entry, dict) and entry.keys() == {"tools"} else ()
+        return {**step, "result": written} | ({} if result.error is None else {"is_error": True})
 
 
 HOSTED = HostedTools()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import INSIDE, JOINED
 from dragoman.codecs.gemini_interactions.request import INPUT, SETTINGS
+from dragoman.codecs.gemini_interactions.response import FAILED_STEP
 from dragoman.codecs.gemini_interactions.steps import (
     BEFORE,
     CONTENT,
@@ -185,7 +186,10 @@ def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int 
 def _setting_path(field: str) -> str:
     if field in _KEYS:
         return f"$.{_KEYS[field]}"
-    head, _, _ = field.partition(".")
+    head, bracket, rest = field.partition("[")
+    if bracket and head in _KEYS:
+        return f"$.{_KEYS[head]}[{rest}"
+    head = field.partition(".")[0]
     if head in {"tool_choice", "reasoning", "output", "response_format"}:
         return SETTINGS.path(head)
     return SETTINGS.path(field)
@@ -213,6 +217,9 @@ def _response_path(
     completion: Completion, tables: Tables, index: int | None, part_index: int | None, field: str
 ) -> str:
     if index is None:
+        failed = own(completion.metadata).get(FAILED_STEP) if field == "finish.explanation" else None
+        if failed is not None:
+            return f"$.steps[{parse_json(failed)}].error.message"
         return _answer_path(field)
     outputs = "~outputs" in own(completion.metadata)
     root = "$.outputs" if outputs else "$.steps"

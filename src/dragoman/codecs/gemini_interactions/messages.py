@@ -590,7 +590,7 @@ class MessageEncoder:
             content = part.text
         step = ModelOutputStep(content)
         within = inner_extra(notes, "step")
-        return [step if within is None else spliced(step, within)]
+        return [*self._parts.thoughts_of(part), step if within is None else spliced(step, within)]
 
 
 def _count(parts: Sequence[AnyPart], index: int) -> int:

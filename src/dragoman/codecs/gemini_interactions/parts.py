@@ -25,14 +25,16 @@ from dragoman.codecs.gemini_interactions.wire import (
     ImageContent,
     MediaContent,
     TextContent,
+    ThoughtStep,
     VideoContent,
 )
 from dragoman.codecs.google_media import OFFICE, fit_medium
-from dragoman.codecs.media import document_text
+from dragoman.codecs.google_signatures import is_signed_medium
+from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restored, spliced
-from dragoman.codecs.search_results import search_text
-from dragoman.codecs.shared_tools import SharedTools
+from dragoman.codecs.search_results import search_as_text
+from dragoman.codecs.shared_tools import SharedTools, drawn_image
 from dragoman.codecs.text_offsets import TextOffsets
 from dragoman.codecs.wire_values import Unmodelled
 from dragoman.ir import (
@@ -100,7 +102,7 @@ def _decode_media(wire: MediaContent) -> AnyPart:
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
         return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restored(wire))
-    if kind is not _type_of(mime, kind):
+    if kind is not _type_of(mime, None if wire.uri is UNSET else wire.uri, kind):
         notes[KIND] = Raw(encode_json(kind.__struct_config__.tag))
     data = None if wire.data is UNSET else read_base64(wire.data, notes)
     url = None if wire.uri is UNSET else wire.uri
@@ -120,10 +122,11 @@ def _decode_media(wire: MediaContent) -> AnyPart:
 _DETAIL = {"low": "low", "high": "high"}
 
 
-def _type_of(mime: str | None, otherwise: type[MediaContent]) -> type[MediaContent]:
-    """Return the content type of a MIME type; without a MIME type, `otherwise` decides."""
-    if mime is None:
-        return otherwise if otherwise in {ImageContent, AudioContent} else DocumentContent
+def _type_of(mime: str | None, url: str | None, otherwise: type[MediaContent]) -> type[MediaContent]:
+    """Return the content type of a MIME type; without a MIME type, `otherwise` or the address decides."""
+    if mime is None and otherwise in {ImageContent, AudioContent}:
+        return otherwise
+    mime = mime or type_of_address(url or "") or ""
     return _NAMED.get(mime.partition("/")[0].lower(), DocumentContent)
 
 
@@ -158,13 +161,20 @@ class PartEncoder(BlockEncoder):
 
     def _encode_output(self, part: AnyPart, role: str) -> list[WireValue]:
         content = self.encode_content(part, role)
-        return [] if content is None else [{"type": "model_output", "content": [content]}]
+        return [] if content is None else [*self.thoughts_of(part), {"type": "model_output", "content": [content]}]
+
+    def thoughts_of(self, part: Any) -> list[WireValue]:
+        """Return the thought that signs an image of an answer."""
+        return [ThoughtStep(part.signature.data)] if is_signed_medium(part) else []
 
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
         step = encode_thought(part, None, self._log, to_client=self._to_client, native=self._native)
         return [] if step is None or role != "assistant" else [step]
 
-    def _encode_server(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
+    def _encode_server(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:
+        image = drawn_image(part, self._log)
+        if image is not None:
+            return self._encode_output(image, role)
         step = encode_server_step(part, self._log, to_client=self._to_client or self._native)
         return [] if step is None else [step]
 
@@ -193,7 +203,8 @@ class PartEncoder(BlockEncoder):
     def _report_part(self, part: Any, role: str, *fields: str) -> None:
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-        if part.signature is not None and (role != "assistant" or type(part) is not Text):
+        is_kept = role == "assistant" and (type(part) is Text or is_signed_medium(part))
+        if part.signature is not None and not is_kept:
             self._log.drop(part, "signature", "signature", "this API signs thoughts and steps of its own tools only")
         for field in fields:
             if getattr(part, field) is not None:
@@ -233,16 +244,16 @@ class PartEncoder(BlockEncoder):
                 self._log.drop(part, "", f"{type(part).__name__.lower()} by {given}", "this API cannot fetch it")
                 return None
             uri = part.url
-        kind = _NAMED[parse_json(notes[KIND])] if KIND in notes else _type_of(part.media_type, kind)
+        kind = _NAMED[parse_json(notes[KIND])] if KIND in notes else _type_of(part.media_type, part.url, kind)
         wire = kind(data, uri, mime, **(further if kind is ImageContent else {}))
         return spliced(wire, notes) if notes else wire
 
     def _content_refusal(self, part: Refusal, role: str) -> WireValue:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         return TextContent(part.text)
 
     def _content_search_result(self, part: SearchResult, role: str) -> WireValue:
-        return self._content_text(Text(search_text(part, self._log), cache=part.cache), role)
+        return self._content_text(search_as_text(part, self._log), role)
 
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:

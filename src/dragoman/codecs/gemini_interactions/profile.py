@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.google_usage import DETAILS_OF_GENERATE, SOUND
 from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.ir import FinishReason
@@ -31,6 +32,7 @@ class InteractionsProfile(Profile, frozen=True, kw_only=True):
 PROFILE = InteractionsProfile(
     name="gemini-interactions",
     answer_tiers=ANSWERED_BY_GOOGLE,
+    usage_details=SOUND,
     family=FAMILY,
     message_names=False,
     signature_family=GOOGLE,
@@ -49,12 +51,13 @@ PROFILE = InteractionsProfile(
                 "tool_choice.mode",
                 # Their steps are always included here.
                 "toolConfig.includeServerSideToolInvocations",
+                *(f"usage.{name}" for name in DETAILS_OF_GENERATE),
             }
         )
     },
     hosted={
         **HOSTED,
-        "mcp": HostedRule(options=frozenset({"server_url", "headers", "allowed_tools"})),
+        "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers", "allowed_tools"})),
     },
     path="/v1beta/interactions",
     unreachable_files=re.compile(r"gs://|s3://|file:"),

@@ -29,7 +29,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     InteractionBody,
     InteractionRequest,
 )
-from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.google_signatures import GOOGLE, with_named_signatures
 from dragoman.codecs.google_vocabulary import settings_in_google_words, settings_of_google
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -168,7 +168,7 @@ def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
 def encode_request(request: Request, log: LossLog, profile: InteractionsProfile = PROFILE) -> Encoded:
     native = request.origin == FAMILY
     if not native:
-        request = _legal_settings(request, profile, log)
+        request = with_named_signatures(_legal_settings(request, profile, log), log)
     notes = SETTINGS.add_keys(request, log, own(request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API stores requests; others do not.

@@ -13,8 +13,9 @@ from dragoman.codecs.failures import failure_of
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINISHED
 from dragoman.codecs.gemini_interactions.steps import own
-from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep, UsageWire
-from dragoman.codecs.google_errors import encode_event_error, explanation_of
+from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep
+from dragoman.codecs.google_errors import encode_event_error, explained_by
+from dragoman.codecs.google_usage import INTERACTION_USAGE, read_usage, usage_for_interactions, write_usage
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -27,7 +28,6 @@ from dragoman.losses import LossLog
 
 SOURCE = "gemini-interactions response"
 _reader = WireReader(Interaction, SOURCE)
-_counts = WireReader(UsageWire, "gemini-interactions usage", path="$.usage")
 
 _KEPT = {
     **{name: MODELLED + name for name in ("object", "created", "output_text", "previous_interaction_id")},
@@ -50,6 +50,8 @@ _WORD_OF: dict[FinishReason, str] = {
     "error": "failed",
     "unknown": "incomplete",
 }
+FAILED_STEP = "~failed_step"
+"""Note: the index of the step whose error explains the failure."""
 _DECODE_FINISH = STATUSES
 _EXACT = frozenset({"stop", "tool_calls", "length", "error"})
 
@@ -65,8 +67,8 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
     if reason in {"stop", "tool_calls"}:
         calls = any(type(part) is ToolCall for part in parts)
         reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
-    explained = None if errors is UNSET or reason != "error" else explanation_of(errors)
-    return Finish(reason, status, explanation=explained)
+    finish = Finish(reason, status)
+    return finish if errors is UNSET else explained_by(errors, finish)
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> str:
@@ -99,30 +101,12 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 
 
 def decode_usage(raw: Raw) -> Usage:
-    """Decode the counts: output excludes thoughts on this wire, and tool use is counted separately; both are added."""
-    wire = _counts.read(raw)
-    thoughts, tools, cached = (
-        None if count is UNSET else count
-        for count in (wire.total_thought_tokens, wire.total_tool_use_tokens, wire.total_cached_tokens)
-    )
-    return Usage(
-        (wire.total_input_tokens or 0) + (tools or 0),
-        (wire.total_output_tokens or 0) + (thoughts or 0),
-        cached,
-        reasoning=thoughts,
-        total=None if wire.total_tokens is UNSET else wire.total_tokens,
-        metadata={FAMILY: {"~usage": raw}},
-    )
+    return read_usage(raw, FAMILY)
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
-    notes = own(usage.metadata)
-    if "~usage" in notes:
-        return notes["~usage"]
-    if usage.image:
-        log.note(completion, "usage.image", "image tokens", "this API does not count them apart")
-    thoughts, cached, total = fit_counts(usage, log, completion)
-    return UsageWire(usage.input, usage.output - thoughts, thoughts, 0, cached or 0, total)
+    written = own(usage.metadata).get(INTERACTION_USAGE) or usage_for_interactions(usage)
+    return write_usage(usage, *fit_counts(usage, log, completion)) if written is None else written
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,6 +127,10 @@ def decode_response(body: bytes) -> Completion:
     finish = decode_finish(wire.status, parts, wire.errors)
     if finish.explanation is not None:
         extra[MODELLED + "errors"] = extra.pop("errors")
+    elif finish.reason == "error" and wire.errors is UNSET and wire.steps is not UNSET:
+        for index, step in enumerate(wire.steps):
+            if type(step) is ModelOutputStep and step.error is not UNSET:
+                finish, extra[FAILED_STEP] = explained_by(step.error, finish), Raw(encode_json(index))
     if finish.reason == "length":
         parts = cut_short(parts, finish.reason)
     usage = wire.usage

@@ -24,7 +24,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     TextContent,
     ThoughtStep,
 )
-from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought
+from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought, is_signed_medium
 from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import WireValue, keep, restored, spliced
@@ -269,6 +269,6 @@ def begins_step(part: AnyPart, previous: AnyPart | None) -> bool:
     if not is_output(part) or not is_output(previous):
         return True
     notes = own(getattr(part, "metadata", None))
-    signed = isinstance(part, Text) and part.signature is not None
+    signed = (isinstance(part, Text) and part.signature is not None) or is_signed_medium(part)
     before = isinstance(previous, Text) and previous.signature is not None and foreign_signatures.stands_alone(previous)
     return signed or before or STEP in notes or BEFORE in notes

@@ -269,7 +269,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
             self._tell_finish()
 
     def _finish(self) -> Finish:
-        return decode_finish(self._status or "completed", self._seen, self._errors)
+        errors = self._late.get("error", UNSET) if self._errors is UNSET else self._errors  # `error` is of an output
+        return decode_finish(self._status or "completed", self._seen, errors)
 
     def _on_error(self, event: ErrorEvent) -> None:
         self._move("error")

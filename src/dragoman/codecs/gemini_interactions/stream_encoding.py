@@ -67,7 +67,7 @@ class EventEncoder(SequentialEncoder):
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     signature_delta: ClassVar[str] = "thought_signature"
-    refusals_as_text: ClassVar[str] = "this API has no refusals: it crosses as text"
+    refusals_as_text: ClassVar[str] = "this API has no refusals: sent as text"
 
     def __init__(
         self,

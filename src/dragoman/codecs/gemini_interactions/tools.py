@@ -12,7 +12,7 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import AllowedTools, ChoiceObject, ProviderToolWire, ToolWire
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member
+from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member, write_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -45,9 +45,8 @@ def _decode_tool(wire: ToolWire) -> Tool:
     member = tool_as_member(definition)
     fields: dict[str, Any] = {"name": wire.name or (wire.type if isinstance(wire.type, str) else "")}
     fields |= HOSTED.read_tool(definition)
-    if member is not None and member_as_tool(member) == definition:
+    if member is not None and member_as_tool(member) == (definition, ()):
         fields |= {"name": next(iter(member)), "origin": GOOGLE, "definition": Raw(encode_json(member))}
-        fields.pop("metadata", None)  # the definition has it, in the other API's form
         return ProviderTool(**fields)
     return ProviderTool(**fields, origin=FAMILY, definition=raw)
 
@@ -80,13 +79,10 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
 def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     if tool.origin == FAMILY:
         return tool.definition_held
-    if tool.definition is None:
-        translated: WireValue = HOSTED.write_tool(tool)
-    else:
-        translated = member_as_tool(tool.definition) if tool.origin == GOOGLE else None
-    if translated is None:
-        report_provider_tool(tool, log)
-    return translated
+    if tool.definition is None or tool.origin != GOOGLE:
+        written = HOSTED.write_tool(tool) if tool.definition is None else None
+        return report_provider_tool(tool, log) if written is None else written
+    return write_member(tool, log)
 
 
 _WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
@@ -172,7 +168,7 @@ def encode_output(request: Request, log: LossLog) -> WireValue:
     if output is None:
         return UNSET
     notes = own(output.metadata)
-    if "~format" in notes and request.origin == FAMILY:
+    if "~format" in notes:
         return notes["~format"]
     for field in ("name", "description"):
         if getattr(output, field) is not None:

@@ -206,17 +206,6 @@ PASSED_ON = fields_beyond(InteractionBody, InteractionRequest)
 """Keys of a request that only Google understands."""
 
 
-class UsageWire(Struct, frozen=True, gc=False):
-    """The counts we read. The whole object is kept beside them, byte for byte."""
-
-    total_input_tokens: int | None | UnsetType = UNSET
-    total_output_tokens: int | None | UnsetType = UNSET
-    total_thought_tokens: int | None | UnsetType = UNSET
-    total_tool_use_tokens: int | None | UnsetType = UNSET
-    total_cached_tokens: int | None | UnsetType = UNSET
-    total_tokens: int | None | UnsetType = UNSET
-
-
 class Interaction(Wire, frozen=True, omit_defaults=True):
     """An answer."""
 

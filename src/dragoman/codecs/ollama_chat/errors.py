@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind, write_seconds
+from dragoman.codecs.failures import kind_of_status, retry_after_of, retry_headers, status_of_kind
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ErrorResponse
 from dragoman.codecs.reading import WireReader, check_text, spliced
@@ -52,6 +52,6 @@ def _message_text(raw: Raw) -> str:
 
 def encode_error(failure: Failure) -> Encoded:
     notes: Extra = (failure.metadata or {}).get(FAMILY, {})
-    headers = {} if failure.retry_after is None else {"retry-after": write_seconds(failure.retry_after)}
+    headers = retry_headers(failure.retry_after)
     body = notes["~body"] if "~body" in notes else spliced(ErrorResponse(failure.message), notes)
     return Encoded(bytes(body), (), "", headers, failure.status or status_of_kind(failure.kind))

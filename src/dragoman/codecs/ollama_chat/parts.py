@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.codecs.media import as_text_document, document_text, sniffed_type, transcript
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
-from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
@@ -20,7 +20,6 @@ from dragoman.ir import (
     Document,
     Image,
     Media,
-    Opaque,
     Refusal,
     SearchResult,
     ServerToolCall,
@@ -81,7 +80,7 @@ class PartEncoder:
             self._log.degrade(part, "", "place among the media", _APART)
 
     def _add_refusal(self, part: Refusal) -> None:
-        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
         self.texts.append(part.text)
 
     def _add_document(self, part: Document) -> None:
@@ -118,8 +117,7 @@ class PartEncoder:
         self.texts.append(search_text(part, self._log))
 
     def _refuse(self, part: AnyPart) -> None:
-        what = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
-        self._log.drop(part, "", what, "this message cannot hold it")
+        self._log.drop(part, "", name_of_part(part), "this message cannot hold it")
 
 
 _ENCODERS: dict[type[AnyPart], Callable[[Any, Any], None]] = PartHandlers[Callable[[Any, Any], None]](
@@ -153,13 +151,13 @@ def _encode_media(part: Media, log: LossLog) -> str | None:
     """Return the bare base64, or None if the list cannot hold it (logged)."""
     kind = type(part).__name__.lower()
     if isinstance(part, Document):
-        log.drop(part, "", "document", "this API takes text, images and sound only")
+        log.drop(part, "", "document", "this API takes text, images and audio only")
         return None
     if part.data is None:
         log.drop(part, "", f"{kind} by reference", f"this API takes {kind} data only")
         return None
     if isinstance(part, Audio) and part.media_type is not None and part.media_type not in _SOUND:
-        log.drop(part, "", part.media_type, "this API takes wav or mp3 sound only")
+        log.drop(part, "", part.media_type, "this API takes wav or mp3 audio only")
         return None
     if part.media_type in _NO_DECODER:
         log.drop(part, "", part.media_type, "no model server reads images of this type")

@@ -193,7 +193,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
             log.degrade(tool, "", f"tool {tool.name!r}", "left out, so that the model calls none")
         return ()
     if choice.mode == "required" and request.tools:
-        log.drop(request, "tool_choice", "forced tool call", "the models of this API are free to call or not")
+        log.drop(request, "tool_choice", "forced tool call", "models of this API cannot be forced to call")
     if not choice.names:
         return request.tools
     chosen = []

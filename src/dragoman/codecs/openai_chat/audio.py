@@ -75,7 +75,7 @@ def report_streamed(part: Audio, log: LossLog) -> None:
         log.drop(part, "media_type", f"media type {part.media_type}", why)
     for field, what in (("url", "address of the sound"), ("file_id", "file of the sound")):
         if getattr(part, field) is not None:
-            log.drop(part, field, what, "a stream of this API has the sound itself")
+            log.drop(part, field, what, "a stream of this API has the audio itself")
     if part.signature is not None:
         log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.media import document_text
 from dragoman.codecs.openai_chat.profile import ChatProfile
-from dragoman.codecs.search_results import search_text
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.ir import (
     AnyPart,
@@ -51,7 +51,7 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
         changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
     if request.output is not None and request.output.kind == "schema" and _has_no_schemas(request, profile):
-        log.degrade(request, "output", "schema of the answer", "this server takes only the wish for JSON")
+        log.degrade(request, "output", "schema of the answer", "this server takes JSON mode only")
         changes["output"] = StructuredOutput("json")
     if profile.known_keys is not None:
         changes["metadata"] = _known(request, profile.known_keys, log)
@@ -231,7 +231,7 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
 
 
 def _search_result(part: SearchResult, profile: ChatProfile, log: LossLog) -> _Parts:
-    return (Text(search_text(part, log), cache=part.cache),) if profile.text_only else (part,)
+    return (search_as_text(part, log),) if profile.text_only else (part,)
 
 
 def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:

@@ -1,7 +1,7 @@
 """Conventions that carry what Chat Completions has no field for.
 
 Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients).
-Gemini's signature of a call: `extra_content.google.thought_signature` (Google's own convention on this format).
+Gemini's signature of a call or an image: `extra_content.google.thought_signature` (Google's convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
 Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
 """
@@ -19,12 +19,13 @@ from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import (
     AnyPart,
     Citation,
+    Image,
     Reasoning,
     Signature,
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import encode_json, parse_json
 
 FAMILY = "openai"
@@ -149,35 +150,59 @@ def detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDe
     )
 
 
-# ── signatures on calls and text ──────────────────────────────────────────────────────────────────────────────
+# ── signatures on calls, images and text ──────────────────────────────────────────────────────────────────────
 
 
-def read_call_signature(extra: Extra) -> Signature | None:
-    raw = extra.get("extra_content")
+EXTRA_CONTENT = "extra_content"
+_GOOGLE, _THOUGHT_SIGNATURE = "google", "thought_signature"
+
+
+def read_signature(extra: Extra) -> Signature | None:
+    """Return the signature of a call or an image; its key in `extra` becomes a note."""
+    raw = extra.get(EXTRA_CONTENT)
     if raw is None:
         return None
-    signature = signature_in(raw)
+    signature, beside = signature_in(raw)
     if signature is not None:
-        extra[MODELLED + "extra_content"] = extra.pop("extra_content")
+        _note_signed(extra, beside)
     return signature
 
 
-def signature_in(raw: Raw) -> Signature | None:
-    """Return the signature in an `extra_content`, if it has one."""
-    data = _google_signature(parse_json(raw))
-    return None if data is None else Signature("google", data)
+def _note_signed(extra: Extra, beside: dict[str, Any]) -> None:
+    """Turn `extra_content` into a note, because a part has its signature; what it has beside that is kept."""
+    extra[MODELLED + EXTRA_CONTENT] = extra.pop(EXTRA_CONTENT)
+    if _GOOGLE in beside:
+        beside[WITHIN + _GOOGLE] = beside.pop(_GOOGLE)
+    if beside:
+        extra[WITHIN + EXTRA_CONTENT] = Raw(encode_json(beside))
+
+
+def signature_in(raw: Raw) -> tuple[Signature | None, dict[str, Any]]:
+    """Return the signature in an `extra_content`, if it has one, and what else it has."""
+    content = parse_json(raw)
+    if not isinstance(content, Mapping):
+        return None, {}
+    beside = dict(content)
+    data = _google_signature(content)
+    if data is None:
+        return None, beside
+    google = {key: value for key, value in beside.pop(_GOOGLE).items() if key != _THOUGHT_SIGNATURE}
+    if google:
+        beside[_GOOGLE] = google
+    return Signature("google", data), beside
 
 
 def _google_signature(content: WireValue) -> str | None:
-    google = content.get("google") if isinstance(content, Mapping) else None
-    data = google.get("thought_signature") if isinstance(google, Mapping) else None
+    google = content.get(_GOOGLE) if isinstance(content, Mapping) else None
+    data = google.get(_THOUGHT_SIGNATURE) if isinstance(google, Mapping) else None
     return data if isinstance(data, str) and data else None
 
 
-def write_call_signature(call: ToolCall) -> Extra:
-    if call.signature is None or not call.signature.data:
+def write_signature(part: ToolCall | Image) -> Extra:
+    """Return the key that holds the signature, beside the call or image; empty without one."""
+    if part.signature is None or not part.signature.data:
         return {}
-    return {"extra_content": Raw(encode_json({call.signature.family: {"thought_signature": call.signature.data}}))}
+    return {EXTRA_CONTENT: Raw(encode_json({part.signature.family: {_THOUGHT_SIGNATURE: part.signature.data}}))}
 
 
 def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
@@ -218,12 +243,12 @@ def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -
 
 def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
     """Sign the last text: Gemini's endpoint puts the signature of an answer without calls on the message itself."""
-    data = _google_signature(parse_json(extra["extra_content"]))
+    signature, beside = signature_in(extra[EXTRA_CONTENT])
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
-        if data is not None and type(part) is Text:
-            parts[index] = structs.replace(part, signature=Signature("google", data))
-            extra[MODELLED + "extra_content"] = extra.pop("extra_content")
+        if signature is not None and type(part) is Text:
+            parts[index] = structs.replace(part, signature=signature)
+            _note_signed(extra, beside)
             return
 
 
@@ -264,19 +289,45 @@ def read_annotations(raw_value: Raw | UnsetType, parts: list[AnyPart], extra: Ex
     if raw_value == _NO_ANNOTATIONS:
         extra[MODELLED + "annotations"] = raw_value
         return
-    citations = tuple(_citation(raw) for raw in _raw_items(raw_value)) if bytes(raw_value)[:2] == b"[{" else ()
+    found, others = citations_in(raw_value)
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
-    if not citations or not texts or None in citations:
+    if not found or not texts:
         extra["annotations"] = raw_value
         return
     part = parts[texts[-1]]
-    parts[texts[-1]] = structs.replace(part, citations=citations)
+    parts[texts[-1]] = structs.replace(part, citations=tuple(found))
+    if others:
+        extra["annotations"] = Raw(encode_json(list(others.values())))
+        extra[_OTHERS] = Raw(encode_json(list(others)))
 
 
-def citations_in(raw_value: Raw) -> list[Citation]:
-    """Return the web citations among these annotations."""
-    found = [_citation(raw) for raw in _raw_items(raw_value)] if bytes(raw_value)[:1] == b"[" else []
-    return [citation for citation in found if citation is not None]
+_OTHERS = "~annotations"
+"""Note: the places of the other annotations, such as OpenRouter's files, among all."""
+
+
+def citations_in(raw_value: Raw) -> tuple[list[Citation], dict[int, Raw]]:
+    """Return the web citations among these annotations, and the others by their place."""
+    found: list[Citation] = []
+    others: dict[int, Raw] = {}
+    for place, raw in enumerate(_raw_items(raw_value) if bytes(raw_value)[:1] == b"[" else ()):
+        citation = _citation(raw)
+        if citation is None:
+            others[place] = raw
+        else:
+            found.append(citation)
+    return found, others
+
+
+def _with_others(annotations: list[Any], extra: Extra) -> list[Any]:
+    """Return the citations with the other annotations of the message, each at its place."""
+    merged: list[Any] = []
+    taken = 0
+    places = msgspec.json.decode(extra[_OTHERS], type=list[int])
+    for place, other in zip(places, _raw_items(extra.get("annotations")), strict=False):
+        cited = annotations[taken : taken + max(place - len(merged), 0)]
+        taken += len(cited)
+        merged += [*cited, other]
+    return merged + annotations[taken:]
 
 
 def _citation(raw: Raw) -> Citation | None:
@@ -306,26 +357,32 @@ def _unknown(found: Mapping[str, Any], known: frozenset[str]) -> Extra:
     return {key: Raw(encode_json(value)) for key, value in found.items() if key not in known}
 
 
-def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
-    """Return annotations for all cited texts, with offsets into the joined content."""
+def write_annotations(
+    parts: Sequence[AnyPart], offset: int = 0, length: int | None = None, *, extra: Extra | None = None
+) -> list[Any]:
+    """Return annotations for all cited texts, with offsets into the joined content; empty if nothing is cited.
+
+    `extra` has the other annotations of the message; `length` is that of a text which was streamed, and is not in the
+    part.
+    """
     annotations: list[Any] = []
-    offset = 0
     for part in parts:
         if type(part) is not Text:
             continue
         for citation in part.citations:
-            noted = (citation.metadata or {}).get(FAMILY, {}).get("~annotation")
-            if noted is not None:
-                annotations.append(noted)
-            elif citation.url is not None:
-                start = 0 if citation.start is None else citation.start
-                end = len(part.text) if citation.end is None else citation.end
-                cited = {
-                    "start_index": offset + start,
-                    "end_index": offset + end,
-                    "url": citation.url,
-                    "title": citation.title or "",
-                }
-                annotations.append({"type": "url_citation", "url_citation": cited})
+            annotation = _write_annotation(citation, offset, len(part.text) if length is None else length)
+            if annotation is not None:
+                annotations.append(annotation)
         offset += len(part.text)
-    return annotations
+    return _with_others(annotations, extra) if annotations and extra and _OTHERS in extra else annotations
+
+
+def _write_annotation(citation: Citation, offset: int, length: int) -> Any:
+    """Return the annotation for a citation of a text of this length at this offset; None without a web page."""
+    noted = (citation.metadata or {}).get(FAMILY, {}).get("~annotation")
+    if noted is not None or citation.url is None:
+        return noted
+    start = 0 if citation.start is None else citation.start
+    end = length if citation.end is None else citation.end
+    span = {"start_index": offset + start, "end_index": offset + end}
+    return {"type": "url_citation", "url_citation": {**span, "url": citation.url, "title": citation.title or ""}}

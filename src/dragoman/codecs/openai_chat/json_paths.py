@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs.openai_chat import images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.parts import BY_URL
@@ -44,6 +45,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
         "data": "image_url.url",
         "media_type": "image_url.url",
         "detail": "image_url.detail",
+        "signature": "extra_content",
     },
     Audio: {"data": "input_audio.data", "media_type": "input_audio.format"},
     Document: {"data": "file.file_data", "url": "file.file_data", "file_id": "file.file_id", "title": "file.filename"},
@@ -79,14 +81,14 @@ class _RequestPaths:
         message = self._request.messages[message_index]
         before = self._calls.get(message_index)
         if before is None:
-            before = self._calls[message_index] = calls_before(message)
+            before = self._calls[message_index] = _calls_before(message)
         return path + part_path(message, part_index, field, before)
 
 
 request_paths = paths_by_class(_RequestPaths)
 
 
-def calls_before(message: Message) -> list[int]:
+def _calls_before(message: Message) -> list[int]:
     """Return, for each part, how many calls come before it."""
     content = message.content_held
     if isinstance(content, str):
@@ -163,6 +165,9 @@ def part_path(message: Message, part_index: int, field: str, calls: list[int]) -
             return ".function_call"
         place = f".tool_calls[{calls[part_index]}]"
         return f"{place}.{inner}" if inner else place
+    if images.is_made(part):
+        place = images.place_of(part)
+        return f"{place}.{inner}" if inner else place
     if message.role == "tool":
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
@@ -223,7 +228,7 @@ class _ResponsePaths:
         message = self._completion.messages[message_index]
         before = self._calls.get(message_index)
         if before is None:
-            before = self._calls[message_index] = calls_before(message)
+            before = self._calls[message_index] = _calls_before(message)
         return f"{path}.message{part_path(message, part_index, field, before)}"
 
 

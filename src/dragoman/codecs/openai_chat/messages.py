@@ -17,7 +17,7 @@ from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.media import audio_format, is_refused_image, transcript
-from dragoman.codecs.openai_chat import audio, foreign_signatures
+from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
@@ -43,12 +43,13 @@ from dragoman.codecs.openai_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.search_results import NOT_SENT, search_text
 from dragoman.codecs.settings import collect_keys
-from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.shared_tools import cross_hosted, drawn_image
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -304,6 +305,7 @@ _assistant_keys = collect_keys(
     (
         "audio",
         "function_call",
+        "images",
         "reasoning_content",
         "reasoning",
         "reasoning_details",
@@ -347,6 +349,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
     if keys is not None:
         _decode_legacy_call(seed, parts, extra)
         audio.read_sound(parts, extra)
+        images.read_images(parts, extra)
         foreign_signatures.restore_text_signatures(parts, extra)
     return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
 
@@ -392,7 +395,7 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and function is not UNSET
         and type(function.arguments) is str
         and function.name is not UNSET
-        and call.type is not UNSET
+        and call.type == "function"
         and call.index is call.cache_control is call.extra_content is call.custom is UNSET
         and call.extra is function.extra is function.parsed_arguments is UNSET
     ):
@@ -405,14 +408,14 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
 def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     """Decode a call with more or fewer keys than specified, as compatible servers send it."""
     extra: Extra = _call_keys(call) or {}
+    function, custom = call.function, call.custom
     call_id, invented = call.id, False
     if call_id is UNSET or not call_id:
         extra["~id"] = NULL if call_id is UNSET else Raw(b'""')
         call_id, invented = invent_id(seed, index), True
-    if call.type is UNSET:
-        extra["~type"] = Raw(b'"absent"')
-    signature = foreign_signatures.read_call_signature(extra)
-    function, custom = call.function, call.custom
+    if call.type != "function" and custom is UNSET:
+        extra[_TYPE] = Raw(b'"absent"') if call.type is UNSET else Raw(encode_json(call.type))
+    signature = foreign_signatures.read_signature(extra)
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
@@ -450,6 +453,8 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     )
 
 
+_TYPE = "~type"
+"""Note: the call has another type (Kimi's `builtin_function`), or none ("absent")."""
 _FLAT = "~flat"
 """Note: name and arguments were in the call itself, without an object around them."""
 _flat = msgspec.json.Decoder(Function).decode
@@ -494,14 +499,15 @@ _ALWAYS = {"refusal": NULL, "annotations": NO_ANNOTATIONS}
 _UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_-]")
 _WORDS = frozenset({Text, SearchResult, Opaque})
 """Parts that are text on this wire."""
-_ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
+_ORDER = {Reasoning: 0, Text: 1, Refusal: 2, Image: 3, ToolCall: 4}
+"""In which order the parts of an assistant message are read: any other order is not kept."""
 
 
-def is_own(metadata: Metadata | None) -> bool:
+def _is_own(metadata: Metadata | None) -> bool:
     return metadata is not None and FAMILY in metadata
 
 
-def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> AssistantMessage | None:
+def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType, *, native: bool) -> AssistantMessage | None:
     """Encode the usual agent turn, text then calls and nothing else; return None for any other."""
     text: str | None = None
     calls: list[WireValue] = []
@@ -509,12 +515,12 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
         kind = type(part)
         if kind is ToolCall:
             call: ToolCall = part  # type: ignore[assignment]
-            if call.signature is not None or call.cache is not None or call.custom or is_own(call.metadata):
+            if call.signature is not None or call.cache is not None or call.custom or _is_own(call.metadata):
                 return None
-            calls.append(Call(call.id, Function(call.name, arguments_as_text(call)), "function"))
+            calls.append(Call(call.id, Function(call.name, arguments_as_text(call, native=native)), "function"))
         elif kind is Text and text is None and not calls:
             only: Text = part  # type: ignore[assignment]
-            if only.signature is not None or only.cache is not None or only.citations or is_own(only.metadata):
+            if only.signature is not None or only.cache is not None or only.citations or _is_own(only.metadata):
                 return None
             text = only.text
         else:
@@ -640,17 +646,16 @@ class MessageEncoder:
         if metadata is None or FAMILY not in metadata:
             if type(content) is str:
                 return AssistantMessage(content, UNSET, UNSET, name)
-            plain = _plain_assistant(content, name)  # type: ignore[arg-type]
+            plain = _plain_assistant(content, name, native=self._native)  # type: ignore[arg-type]
             if plain is not None:
                 return plain
         extra = (metadata or {}).get(FAMILY, {})
         parts = tuple(self._sayable(part) for part in message.parts)
+        in_parts = note(metadata, FAMILY, "~content") == "parts"
         texts: list[Text] = []
         calls: list[WireValue] = []
         refusals: list[str] = []
         others: list[AnyPart] = []
-        in_parts = note(metadata, FAMILY, "~content") == "parts"
-        rank = 0
         for part in parts:
             kind = type(part)
             if kind is Text:
@@ -661,11 +666,7 @@ class MessageEncoder:
                 refusals.append(part.text)  # type: ignore[union-attr, arg-type]
             elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
                 others.append(part)
-                kind = Text  # in the list of contents, at its place
-            order = _ORDER.get(kind, 1)
-            if order < rank:
-                self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
-            rank = max(rank, order)
+        self._report_order(parts, others, in_parts=in_parts)
         body = AssistantMessage(
             self._assistant_content(parts, texts, others, extra),
             calls or UNSET,
@@ -680,6 +681,22 @@ class MessageEncoder:
             body = AssistantMessage(body.content, kept or UNSET, body.refusal, name)
             further = {**further, "function_call": legacy}
         return spliced(body, further) if further else body
+
+    def _report_order(self, parts: tuple[AnyPart, ...], others: list[AnyPart], *, in_parts: bool) -> None:
+        """Report parts whose place is not kept: text, images and calls are separate fields of a message."""
+        apart = {id(part) for part in others}
+        rank = 0
+        for part in parts:
+            kind: type[AnyPart] = type(part)
+            if id(part) in apart:
+                if in_parts and not images.is_made(part):
+                    kind = Text  # in the list of contents, at its place
+                elif not (self._speaks(part) or self._shows(part)):
+                    continue  # it is dropped, and that is reported
+            order = _ORDER.get(kind, 1)
+            if order < rank:
+                self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
+            rank = max(rank, order)
 
     def encode_answer(self, message: Message) -> WireValue:
         """Encode an answer for strict clients, which expect `refusal` and `annotations` on every message."""
@@ -738,10 +755,11 @@ class MessageEncoder:
     ) -> WireValue:
         spelled = note({FAMILY: extra}, FAMILY, "~content")
         if spelled == "parts":
-            listed = [part for part in parts if not isinstance(part, ToolCall) and not audio.is_spoken(part)]
+            beside = (audio.is_spoken, images.is_made)
+            listed = [part for part in parts if type(part) is not ToolCall and not any(test(part) for test in beside)]
             return [wire for part in listed if (wire := encode_part(part, self._log)) is not None]
         for part in others:
-            if not self._speaks(part):
+            if not (self._speaks(part) or self._shows(part)):
                 self._refuse_in_assistant(part)
         if texts:
             for part in texts:
@@ -769,9 +787,9 @@ class MessageEncoder:
             if self._to_client:
                 cross_hosted(part, self._log, HOSTED)
         elif isinstance(part, Opaque):
-            self._log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")
+            self._log.drop(part, "", name_of_part(part), "it belongs to the provider that made it")
         else:
-            self._log.drop(part, "", type(part).__name__.lower(), "an assistant message holds text and calls only")
+            self._log.drop(part, "", name_of_part(part), "an assistant message holds text and calls only")
 
     def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
         fields = dict(extra)
@@ -789,7 +807,11 @@ class MessageEncoder:
         speech = [part for part in parts if self._speaks(part)]
         if speech:
             fields[audio.KEY] = self._encode_sound(*speech)
-        annotations = foreign_signatures.write_annotations(parts)
+        in_parts = note({FAMILY: extra}, FAMILY, "~content") == "parts"
+        shown: list[Any] = [part for part in parts if self._shows(part, in_parts=in_parts)]
+        if shown and (written_images := images.write_images(shown, self._log)):
+            fields[images.KEY] = Raw(encode_json(written_images))
+        annotations = foreign_signatures.write_annotations(parts, extra=extra)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
         if self._to_client:
@@ -805,10 +827,18 @@ class MessageEncoder:
         """Whether to write this part as `audio`: clients get any audio, the API only its own, by id."""
         return audio.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
 
+    def _shows(self, part: AnyPart, *, in_parts: bool = False) -> bool:
+        """Whether to write this part under `images`: clients get any not among the content, a server only its own."""
+        if images.is_made(part):
+            return self._to_client or self._native
+        return self._to_client and type(part) is Image and not in_parts
+
     def _sayable(self, part: AnyPart) -> AnyPart:
         """For a provider, replace foreign audio by its transcript, and server tools that others ran by text."""
         if type(part) is ServerToolCall or type(part) is ServerToolResult:
-            shown = None if self._to_client else cross_hosted(part, self._log, None)
+            if self._to_client:
+                return drawn_image(part, self._log) or part
+            shown = cross_hosted(part, self._log, None)
             if type(shown) is not Text:
                 return part
             text = Text(f"\n{shown.text}\n")
@@ -841,14 +871,14 @@ class MessageEncoder:
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
-        if call.signature is None and call.cache is None and not call.custom and not is_own(metadata):
-            return Call(call.id, Function(call.name, arguments_as_text(call)), "function")
+        if call.signature is None and call.cache is None and not call.custom and not _is_own(metadata):
+            return Call(call.id, Function(call.name, arguments_as_text(call, native=self._native)), "function")
         extra = dict((metadata or {}).get(FAMILY, {}))
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
         if call.signature is not None and MODELLED + "extra_content" not in extra:
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
-                extra.update(foreign_signatures.write_call_signature(call))
+                extra.update(foreign_signatures.write_signature(call))
             else:
                 self._log.drop(call, "signature", "signature", f"only {call.signature.family} can verify it")
         spelled_id = note(metadata, FAMILY, "~id")
@@ -856,7 +886,9 @@ class MessageEncoder:
         if call.custom:
             body = Call(call_id, type="custom", custom=self._custom(call, extra))
         else:
-            body = Call(call_id, _function(call, extra), UNSET if "~type" in extra else "function")
+            kind = note(metadata, FAMILY, _TYPE)
+            spelled: Any = UNSET if kind == "absent" else "function" if kind is UNSET else kind
+            body = Call(call_id, _function(call, extra), spelled)
         return spliced(body, extra)
 
     def _custom(self, call: ToolCall, extra: Extra) -> WireValue:
@@ -866,7 +898,7 @@ class MessageEncoder:
 
     def _encode_result(self, result: ToolResult) -> WireValue:
         metadata = result.metadata
-        if result.kind == "text" and result.cache is None and not result.parts and not is_own(metadata):
+        if result.kind == "text" and result.cache is None and not result.parts and not _is_own(metadata):
             value = result.value_held
             return ToolMessage(value if type(value) is str else result.value, result.tool_call_id)
         if result.cache is not None:
@@ -895,10 +927,16 @@ class MessageEncoder:
         media: list[WireValue] = []
         notes = (result.metadata or {}).get(FAMILY, {})
         inline = "~inline" in notes
+        words: list[str] = []
         for part in result.parts:
             wire = self._encode_part(part)
             if wire is not None:
-                (texts if inline or type(part) in _WORDS else media).append(wire)
+                is_text = type(part) in _WORDS or type(wire) is TextPart
+                (texts if inline or is_text else media).append(wire)
+            if isinstance(part, Text):
+                words.append(part.text)
+            elif type(wire) is TextPart:
+                words.append(wire.text)
         if media:
             self._waiting_media = self._waiting_media or []
             self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]
@@ -908,13 +946,13 @@ class MessageEncoder:
                 )
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+            return write_words(words, result.parts)
         return texts or ""
 
 
 def _function(call: ToolCall, extra: Extra) -> WireValue:
     spelled = note({FAMILY: extra}, FAMILY, "~arguments")
-    arguments: Any = arguments_as_text(call)
+    arguments: Any = arguments_as_text(call, native=_is_own(call.metadata))
     if spelled == "object":
         arguments = call.arguments
     elif spelled is not UNSET:

@@ -33,7 +33,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import search_text
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -255,7 +255,7 @@ def _encode_opaque(part: Opaque, log: LossLog) -> WireValue:
 
 
 def _encode_search_result(part: SearchResult, log: LossLog) -> WireValue:
-    return _encode_text(Text(search_text(part, log), cache=part.cache), log)
+    return _encode_text(search_as_text(part, log), log)
 
 
 def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
@@ -264,7 +264,7 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
-    if part.signature is not None:
+    if part.signature is not None and (extra is None or MODELLED + "extra_content" not in extra):
         log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")

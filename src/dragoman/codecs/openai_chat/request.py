@@ -282,7 +282,7 @@ def _with_audio(request: Request, extra: Extra | None, log: LossLog, profile: Ch
     if kept:
         keys["modalities"] = Raw(encode_json(kept))
     if "audio" in kept and "audio" not in keys:
-        log.invent(request, "modalities", "voice and format of the sound", "this API demands both")
+        log.invent(request, "modalities", "voice and format of the audio", "this API demands both")
         # Streams carry raw samples only.
         keys["audio"] = Raw(encode_json({"voice": "alloy", "format": "pcm16" if request.stream else "wav"}))
     return keys

@@ -41,7 +41,7 @@ from dragoman.ir import (
     withholds_calls,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.values import encode_json, to_raw
+from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatAnswer, "openai-chat response")
@@ -73,6 +73,11 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     # Proxies that pass on Anthropic's words.
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    # GLM and DeepSeek: blocked, or broken off by a fault of the server.
+    "sensitive": "content_filter",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
     # Snowflake and others: the key is always present, even when empty.
     "": "stop",
 }
@@ -112,14 +117,27 @@ def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finis
     return Finish(reason, raw)
 
 
+def explained(finish: Finish | None, error: Raw | None) -> Finish | None:
+    """Return the finish of a failed choice with the message that OpenRouter puts beside it."""
+    if finish is None or finish.reason != "error" or error is None:
+        return finish
+    parsed = parse_json(error)
+    message = parsed.get("message") if isinstance(parsed, dict) else None
+    return structs.replace(finish, explanation=message) if isinstance(message, str) and message else finish
+
+
 def encode_finish(finish: Finish | None, source: str | None, log: LossLog, completion: Completion) -> str | None:
     if finish is None:
         return None
     if source == FAMILY and finish.raw is not None:
         return finish.raw
+    if finish.explanation is not None:
+        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
+    if finish.stop_sequence is not None:
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     if withholds_calls(finish) and finish.reason != "content_filter" and _has_calls(completion):
         what = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
+        log.degrade(completion, "finish", what, "this API's value for an answer whose calls must not be run")
         return _ENCODE_FINISH["content_filter"]
     if finish.reason == "refusal" and not any(message.refusal is not None for message in completion.messages):
         # Anthropic's classifiers cut an answer off midway; this API shows a refusal only by its `refusal` text.
@@ -131,11 +149,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     if finish.reason in {"pause", "error", "unknown"}:
         # "length": the answer was or may have been cut, for whatever reason. "stop" would call it a success.
         what = f"finish reason {finish.raw or finish.reason!r}"
-        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
-    if finish.explanation is not None:
-        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
-    if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        log.degrade(completion, "finish", what, f"the nearest value of this API is {word}")
     return word
 
 
@@ -171,8 +185,10 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     return Usage(
         prompt,
         written,
-        None if cached is UNSET else cached,
-        None if cache_written is UNSET else cache_written,
+        _count_of(wire, _CACHED, prompt) if cached is None or cached is UNSET else cached,
+        _count_of(prompt_details or wire, _CACHE_WRITTEN, prompt)
+        if cache_written is None or cache_written is UNSET
+        else cache_written,
         None if reasoning is UNSET else reasoning,
         None if image is UNSET else image,
         None if total is UNSET else total,
@@ -180,6 +196,21 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         _searches_of(wire),
         _usage_details(prompt_details, completion_details),
     )
+
+
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+"""Where Kimi and Together, DeepSeek, and LiteLLM count cached tokens, beside or instead of OpenAI's field."""
+_CACHE_WRITTEN = ("cache_creation_tokens", "cache_creation_input_tokens")
+"""Where LiteLLM and Qwen count tokens written to a cache."""
+
+
+def _count_of(counts: PromptDetails | UsageWire, names: tuple[str, ...], most: int) -> int | None:
+    """Return the first of these counts; None for one that can be no part of the input."""
+    for name in names:
+        count = getattr(counts, name, None)
+        if type(count) is int:
+            return count if count <= most else None
+    return None
 
 
 def _searches_of(wire: UsageWire) -> int | None:
@@ -280,6 +311,8 @@ def decode_response(body: bytes) -> Completion:
         if not has_roles:
             message = _without_role(message)
         finish = decode_finish(choice.finish_reason, message)
+        if finish is not None and finish.reason == "error" and choice.extra is not UNSET:
+            finish = explained(finish, choice.extra.get("error"))
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
         if choice.logprobs is not UNSET and choice.logprobs != NULL and (tokens := read_choice(choice.logprobs)):
@@ -318,13 +351,13 @@ def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
             message = decode_assistant(wire, seed)
         except DecodeError as error:
             raise error.within(f"$.choices[{position}].message") from error
-    return decode_choice_notes(message, choice, position)
+    return _decode_choice_notes(message, choice, position)
 
 
 _REASONING_TOKENS = "logprobs.reasoning_content"
 
 
-def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
+def _decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
     """Return the message with notes on the other fields of its choice."""
     notes: Extra = {}
     if choice.index != position:
@@ -353,7 +386,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     if failure is not None:
         return encode_error(failure)
     extra = (completion.metadata or {}).get(FAMILY)
-    encoder = MessageEncoder(log, profile, to_client=True)
+    encoder = MessageEncoder(log, profile, native=native, to_client=True)
     # A blocked prompt has no answer; this API expresses that as an empty choice.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)

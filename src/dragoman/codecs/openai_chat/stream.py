@@ -18,10 +18,11 @@ from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
-from dragoman.codecs.openai_chat import audio, foreign_signatures
+from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
-from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, usage_of
+from dragoman.codecs.openai_chat.parts import decode_part
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, explained, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -34,13 +35,14 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
-from dragoman.codecs.openai_chat.wire import UsageWire
-from dragoman.codecs.reading import MALFORMED
+from dragoman.codecs.openai_chat.wire import CACHE_COUNTS, ContentPart, UsageWire
+from dragoman.codecs.reading import MALFORMED, WireReader
 from dragoman.codecs.shared_settings import OPENAI_TIERS_READ, take_tier
 from dragoman.codecs.stream_codec import EventDecoder, Moves, not_an_event
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.timestamps import whole_seconds
 from dragoman.codecs.unknown_keys import has_unknown_key, take_unknown_keys
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -51,6 +53,7 @@ from dragoman.ir import (
     LogprobsDelta,
     MediaDelta,
     Message,
+    Opaque,
     PartDelta,
     Reasoning,
     Signature,
@@ -61,7 +64,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import encode_json, exact_object
+from dragoman.ir.values import encode_json, exact_object, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
@@ -74,9 +77,9 @@ _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[s
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
 # `message` and `text` repeat the answer so far.
-_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "message", "text"})
+_OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "usage", "message", "text"})
 _OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
-_OF_USAGE = frozenset(UsageWire.__struct_fields__)
+_OF_USAGE = frozenset(UsageWire.__struct_fields__) - CACHE_COUNTS
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 _read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk).decode
@@ -112,6 +115,8 @@ class _Call:
     part_index: int = -1
     pieces: list[str]
     signature: Signature | None = None
+    checks: int = 0
+    """How often it was checked whether the arguments are whole, before the end."""
 
     def __init__(self) -> None:
         self.pieces = []
@@ -233,6 +238,8 @@ class PayloadDecoder(EventDecoder):
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
             return self._fail(payload)
+        if not chunk.choices and chunk.usage is None and _is_bare_error(_entries(payload)):
+            return self._fail(payload)
         if self._state is not OPEN and not self._enter(chunk, payload):
             return []
         if self._state is FINISHED or not chunk.choices:
@@ -255,7 +262,23 @@ class PayloadDecoder(EventDecoder):
             # The object is kept only if it says more than the counts.
             usage = usage_of(chunk.usage) if _entries(held).keys() <= _OF_USAGE else decode_usage(held)
             self._book.events.append(UsageUpdate(take_tier(usage, self._notes, "service_tier", OPENAI_TIERS_READ)))
+        elif not self._counted:
+            self._count_elsewhere(chunk)
         return self._book.take()
+
+    def _count_elsewhere(self, chunk: Chunk[Any]) -> None:
+        """Read usage where only Kimi and Groq put it; no other count may have come before."""
+        held = next((choice.usage for choice in chunk.choices or () if choice.usage is not UNSET), UNSET)
+        if held is UNSET and chunk.x_groq is not UNSET and bytes(chunk.x_groq)[:1] == b"{":
+            held = _entries(chunk.x_groq).get("usage", UNSET)
+        if held is UNSET or held == NULL:
+            return
+        try:
+            usage = decode_usage(held)
+        except DecodeError:
+            return
+        self._counted = True
+        self._book.events.append(UsageUpdate(take_tier(usage, self._notes, "service_tier", OPENAI_TIERS_READ)))
 
     def _enter(self, chunk: Chunk[Any], payload: bytes) -> bool:
         """Begin the answer with its first chunk; return whether the chunk belongs to the answer."""
@@ -340,13 +363,18 @@ class PayloadDecoder(EventDecoder):
                 _content_list(lane, content)
         if delta.audio is not None:
             self._sound(lane, candidate, delta.audio)
+        if delta.images is not UNSET:
+            self._images(lane, delta.images)
         if delta.function_call is not None:
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
-            for citation in foreign_signatures.citations_in(delta.annotations):
+            citations, others = foreign_signatures.citations_in(delta.annotations)
+            for citation in citations:
                 lane.cite(citation)
+            if others:
+                self._notes["annotations"] = Raw(encode_json(list(others.values())))
         if delta.extra_content is not UNSET:
-            self._sign_text(lane, foreign_signatures.signature_in(delta.extra_content))
+            self._sign_text(lane, self._signature(delta.extra_content))
 
     def close(self) -> list[AnyEvent]:
         """Handle the end of bytes: several servers never send [DONE], so the finish reason decides."""
@@ -400,7 +428,7 @@ class PayloadDecoder(EventDecoder):
         if not seen and candidate in self._refused:
             seen = (REFUSAL,)
         finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
-        return finish or Finish("unknown")
+        return explained(finish, self._notes.get("error")) or Finish("unknown")
 
     # ── reasoning and signatures ──
 
@@ -439,6 +467,13 @@ class PayloadDecoder(EventDecoder):
             return "".join(self._thought)
         return self._book.text_so_far(lane.flow_index, self.texts)
 
+    def _signature(self, content: Raw) -> Signature | None:
+        """Return the signature in an `extra_content`; what is beside it is noted."""
+        signature, beside = foreign_signatures.signature_in(content)
+        if beside:
+            self._notes[foreign_signatures.EXTRA_CONTENT] = Raw(encode_json(beside))
+        return signature
+
     def _sign_text(self, lane: Lane, signature: Signature | None) -> None:
         if signature is not None:
             if lane.flow_kind is Text:
@@ -446,7 +481,15 @@ class PayloadDecoder(EventDecoder):
             else:
                 lane.whole(Text("", signature=signature))
 
-    # ── audio ──
+    # ── images and audio ──
+
+    def _images(self, lane: Lane, raw: Raw) -> None:
+        found = images.images_in(raw) if raw != NULL else []
+        if found is None:
+            self._notes[images.KEY] = Raw(bytes(raw))
+            return
+        for image in found:
+            lane.whole(image)
 
     def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
         if candidate not in self._sounds:
@@ -482,7 +525,7 @@ class PayloadDecoder(EventDecoder):
                 call.pieces.append(function.arguments)
             return
         if fragment.extra_content is not UNSET:
-            call.signature = foreign_signatures.signature_in(fragment.extra_content) or call.signature
+            call.signature = self._signature(fragment.extra_content) or call.signature
         text = _fragment_text(fragment)
         if call.part_index >= 0:
             if text:
@@ -537,6 +580,15 @@ class PayloadDecoder(EventDecoder):
                     self._start_call(self._lane_of(candidate), call)
 
 
+def _is_bare_error(entries: Extra) -> bool:
+    """Whether this is an error without `error` around it, as older vLLM, Qwen, FastAPI and MiniMax send it."""
+    if "message" in entries or "detail" in entries:
+        return "id" not in entries and "choices" not in entries
+    answer = entries.get("base_resp")
+    status = parse_json(answer).get("status_code") if answer is not None and bytes(answer)[:1] == b"{" else None
+    return type(status) is int and status != 0
+
+
 def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:
     """Whether a call is incomplete: it has no name, or `length` cut the last call in the middle of its arguments."""
     return not call.name or (cut and last and not _whole(call))
@@ -548,11 +600,26 @@ def _whole(call: _Call) -> bool:
 
 def _starts_another(call: _Call, fragment: CallFragment, name: str) -> bool:
     if fragment.id and call.id:
-        return fragment.id != call.id
+        if fragment.id == call.id:
+            return False
+        # Older versions of vLLM give every fragment of a call an id of its own; only the first has a name.
+        return bool(name) or not call.name or _begins_object(call, fragment)
     if not name or not call.name:
         return False
     # The same index and no id: another name, or a new object after a complete one, starts another call.
-    return name != call.name or (_fragment_text(fragment).startswith("{") and bool(call.pieces) and _whole(call))
+    return name != call.name or _begins_object(call, fragment)
+
+
+_MOST_CHECKS = 16
+"""Each check reads all arguments so far, so their number is limited: the cost stays linear."""
+
+
+def _begins_object(call: _Call, fragment: CallFragment) -> bool:
+    """Whether the fragment begins a new object after the arguments of this call, which are complete."""
+    if not call.pieces or call.checks >= _MOST_CHECKS or not _fragment_text(fragment).startswith("{"):
+        return False
+    call.checks += 1
+    return _whole(call)
 
 
 def _fragment_name(fragment: CallFragment) -> str:
@@ -581,5 +648,19 @@ def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:
             for piece in pieces:
                 if isinstance(piece, dict) and isinstance(piece.get("text"), str) and piece["text"]:
                     lane.flow(REASONING, piece["text"])
+        elif part.get("type", "text") != "text":
+            lane.whole(_content_part(part))
         elif isinstance(part.get("text"), str) and part["text"]:
             lane.flow(TEXT, part["text"])
+
+
+_part_reader = WireReader(ContentPart, SOURCE)  # type: ignore[arg-type, var-annotated]
+
+
+def _content_part(part: dict[str, Any]) -> AnyPart:
+    """Decode a part that arrives whole: an image, or what only this family understands."""
+    raw = Raw(encode_json(part))
+    try:
+        return decode_part(_part_reader.read(raw))
+    except DecodeError:
+        return Opaque(FAMILY, str(part.get("type")), raw)

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.arguments import opening_arguments
 from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
 from dragoman.codecs.logprobs import write_choice
-from dragoman.codecs.openai_chat import audio, foreign_signatures
+from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_settings import ANSWERED_BY_OPENAI, named_tier
-from dragoman.codecs.shared_tools import cross_hosted
+from dragoman.codecs.shared_tools import cross_hosted, drawn_image
 from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
     AnyEvent,
@@ -29,6 +30,7 @@ from dragoman.ir import (
     Audio,
     Citation,
     Finished,
+    Image,
     LogprobsDelta,
     MediaDelta,
     PartDelta,
@@ -81,7 +83,7 @@ class EventEncoder(BaseEventEncoder):
                 if event.citation is None:
                     out.append(self.fragment(event.index, event.text))
                 else:
-                    out += self._citation(event.citation)
+                    out += self._citation(self._parts[event.index], event.citation)
             elif type(event) is LogprobsDelta:
                 self._add_logprobs(event, out)
             else:
@@ -128,7 +130,7 @@ class EventEncoder(BaseEventEncoder):
             self._parts[index] = outgoing
             chunks = self._plain(outgoing, part.text)
             for citation in part.citations:
-                chunks += self._citation(citation)
+                chunks += self._citation(outgoing, citation)
             return chunks
         if type(part) is ToolCall:
             return self._open_call(index, part)
@@ -146,13 +148,16 @@ class EventEncoder(BaseEventEncoder):
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if type(part) is Audio:
             return self._open_sound(index, part)
+        image = part if type(part) is Image else drawn_image(part, self._log)
+        if image is not None:
+            return self._open_image(index, image)
         text = search_text(part, self._log) if type(part) is SearchResult else None
         if text is not None:
             return self._open(index, Text(f"\n{text}\n"))
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
         else:
-            self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
+            self._log.drop(part, "", name_of_part(part), "a chat stream carries text and calls only")
         self._parts[index] = _Outgoing(b"", b"")
         return []
 
@@ -174,11 +179,11 @@ class EventEncoder(BaseEventEncoder):
         outgoing.number = number
         opening: dict[str, Any] = {"index": number, "id": call.id, "type": key, key: {"name": call.name, value: ""}}
         if call.signature is not None:
-            opening |= foreign_signatures.write_call_signature(call)
+            opening |= foreign_signatures.write_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
-        if call.parsed or call.arguments_text:
-            arguments = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            chunks.append(self.fragment(index, arguments))
+        text = opening_arguments(call)
+        if text:
+            chunks.append(self.fragment(index, text))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
@@ -189,6 +194,14 @@ class EventEncoder(BaseEventEncoder):
         self._sounds += 1
         fields |= {key: value for key, value in (("data", part.data), ("transcript", part.transcript)) if value}
         return [self._chunk(b'"audio":' + encode_json(fields))] if fields else []
+
+    def _open_image(self, index: int, part: Image) -> list[bytes]:
+        """Send an image whole, in a chunk of its own; the clients of OpenRouter and LiteLLM read it there."""
+        self._parts[index] = _Outgoing(b"", b"")
+        if self._calls:
+            self._log.degrade(part, "", "place among the other parts", "a chat message keeps images and calls apart")
+        written = images.write_images([part], self._log)
+        return [self._chunk(b'"images":' + encode_json(written))] if written else []
 
     def _on_media(self, event: MediaDelta) -> list[bytes]:
         if not self._parts[event.index].head:
@@ -216,7 +229,7 @@ class EventEncoder(BaseEventEncoder):
         if part.number >= 0:
             entry = {
                 "index": part.number,
-                **foreign_signatures.write_call_signature(ToolCall("", "", signature=signature)),
+                **foreign_signatures.write_signature(ToolCall("", "", signature=signature)),
             }
             return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
         length = self._characters_so_far() - part.start
@@ -232,13 +245,15 @@ class EventEncoder(BaseEventEncoder):
     def _detail(self, detail: ReasoningDetail) -> bytes:
         return self._chunk(b'"reasoning_details":[' + encode_json(detail) + b"]")
 
-    def _citation(self, citation: Citation) -> list[bytes]:
+    def _citation(self, part: _Outgoing, citation: Citation) -> list[bytes]:
+        if not part.head:
+            return []  # of a further candidate
         if citation.url is None:
-            self._log.drop(citation, "", "citation", "chat annotations cite web pages only")
+            self._log.drop(citation, "", "citation of a document", "chat annotations cite web pages only")
             return []
         if citation.cited_text is not None:
             self._log.degrade(citation, "", "text of a citation", "chat annotations name the page only")
-        annotations = foreign_signatures.write_annotations([Text("", (citation,))])
+        annotations = foreign_signatures.write_annotations([Text("", (citation,))], part.start, part.length)
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:

@@ -65,6 +65,7 @@ class VendorDelta(Struct, gc=False, forbid_unknown_fields=True):
     annotations: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET
     audio: SoundFragment | None = None
+    images: Raw | UnsetType = UNSET
 
 
 class OpenDelta(VendorDelta, gc=False, forbid_unknown_fields=False):
@@ -85,6 +86,8 @@ class ChunkChoice(Struct, Generic[D], gc=False, forbid_unknown_fields=True):
     matched_stop: Raw | UnsetType = UNSET
     stop_reason: Raw | UnsetType = UNSET
     token_ids: Raw | UnsetType = UNSET
+    # Kimi counts here.
+    usage: Raw | UnsetType = UNSET
     # These repeat the answer so far.
     message: Raw | UnsetType = UNSET
     text: Raw | UnsetType = UNSET
@@ -94,6 +97,8 @@ class Chunk(Struct, Generic[D], gc=False):
     choices: list[ChunkChoice[D]] | None = None
     usage: UsageWire | None = None
     error: Raw | UnsetType = UNSET
+    # Groq counts here, also without `stream_options`.
+    x_groq: Raw | UnsetType = UNSET
 
 
 class OpenChoice(ChunkChoice[OpenDelta], gc=False):

@@ -160,6 +160,8 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     annotations: Raw | UnsetType = UNSET
     audio: Raw | UnsetType = UNSET
     function_call: Raw | UnsetType = UNSET
+    # OpenRouter, LiteLLM: what the model drew.
+    images: Raw | UnsetType = UNSET
     # Vendors' fields for reasoning, and what they expect back.
     reasoning_content: Raw | UnsetType = UNSET
     reasoning: Raw | UnsetType = UNSET
@@ -399,6 +401,9 @@ class PromptDetails(Struct, frozen=True, gc=False):
     cache_write_tokens: int | None | UnsetType = UNSET
     image_tokens: int | None | UnsetType = UNSET
     audio_tokens: Any = UNSET
+    # LiteLLM, Qwen: tokens written to a cache.
+    cache_creation_tokens: Any = UNSET
+    cache_creation_input_tokens: Any = UNSET
     # LiteLLM's and any-llm's: how Anthropic splits the tokens written to a cache by their lifetime.
     cache_creation_token_details: Any = UNSET
 
@@ -427,6 +432,17 @@ class UsageWire(Struct, frozen=True, gc=False):
     completion_tokens_details: CompletionDetails | None | UnsetType = UNSET
     server_tool_use_details: HostedCounts | None | UnsetType = UNSET
     server_side_tool_usage_details: HostedCounts | None | UnsetType = UNSET
+    # Kimi and Together, DeepSeek, LiteLLM: where they count cached tokens, some beside the details.
+    cached_tokens: Any = UNSET
+    prompt_cache_hit_tokens: Any = UNSET
+    cache_read_input_tokens: Any = UNSET
+    cache_creation_input_tokens: Any = UNSET
+
+
+CACHE_COUNTS = frozenset(
+    {"cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
+)
+"""Counts of a usage object that we read and never write."""
 
 
 class ChoiceWire(Wire, frozen=True):

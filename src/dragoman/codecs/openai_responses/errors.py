@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.error_bodies import ErrorBodies
-from dragoman.codecs.failures import kind_of_status
+from dragoman.codecs.failures import CONTEXT_LENGTH_EXCEEDED, exceeds_context, kind_of_status
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.values import compact_text, parse_json
@@ -26,7 +26,7 @@ _KIND_OF_CODE: dict[str, FailureKind] = {
     "rate_limit_exceeded": "rate_limit",
     "insufficient_quota": "billing",
     "invalid_prompt": "invalid_request",
-    "context_length_exceeded": "invalid_request",
+    CONTEXT_LENGTH_EXCEEDED: "invalid_request",
     "model_not_found": "not_found",
     "previous_response_not_found": "not_found",
     "vector_store_timeout": "timeout",
@@ -78,7 +78,7 @@ def decode_failure(raw: Raw, status: int | None = None) -> Failure:
         return Failure("server", message, status, metadata={FAMILY: {"~error": raw}})
     code = None if wire.code is None else str(wire.code)
     raw_type = None if wire.type in {None, "error"} else wire.type
-    status = wire.status or status
+    status = wire.status or status or _status_in(code)
     kind = _KIND_OF_CODE.get(code or "") or _KIND_OF_CODE.get(raw_type or "") or _by_word(code, status)
     return Failure(
         kind,
@@ -91,6 +91,14 @@ def decode_failure(raw: Raw, status: int | None = None) -> Failure:
     )
 
 
+def _status_in(code: str | None) -> int | None:
+    """Return the HTTP status that compatible servers give as the code of an error in a stream."""
+    return int(code) if code is not None and code in _STATUSES else None
+
+
+_STATUSES = frozenset(map(str, range(400, 600)))
+
+
 def _by_word(code: str | None, status: int | None) -> FailureKind:
     if status is None and code is not None and ("image" in code or code.startswith("invalid")):
         return "invalid_request"
@@ -100,5 +108,6 @@ def _by_word(code: str | None, status: int | None) -> FailureKind:
 def encode_failure(failure: Failure) -> dict[str, Any]:
     """Return `response.error`: one of this API's codes, and the message."""
     native = FAMILY in (failure.metadata or {})
-    code = failure.code if native and failure.code else _CODE_OF_KIND.get(failure.kind, "server_error")
+    code = failure.code if native else CONTEXT_LENGTH_EXCEEDED if exceeds_context(failure) else None
+    code = code or _CODE_OF_KIND.get(failure.kind, "server_error")
     return {"code": code, "message": failure.message}

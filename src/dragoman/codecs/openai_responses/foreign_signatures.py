@@ -16,7 +16,7 @@ from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
 from dragoman.codecs.signature_tags import bound, is_tagged, read_tag, tagged
-from dragoman.ir import AnyPart, Reasoning, Signature, Text, ToolCall
+from dragoman.ir import AnyPart, Image, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
 
 TAGGED = "~tagged"
@@ -86,7 +86,7 @@ def is_empty_text(kind: str) -> bool:
 
 def signed(part: AnyPart, signature: Signature, carrier: Raw, note: str = CARRIER) -> AnyPart | None:
     """Return the part with its signature; None if it cannot have had one."""
-    if not isinstance(part, Text | ToolCall) or part.signature is not None:
+    if not isinstance(part, Text | Image | ToolCall) or part.signature is not None:
         return None
     notes: Extra = {**own(part.metadata), note: carrier}
     return replace(part, signature=signature, metadata={**(part.metadata or {}), FAMILY: notes})

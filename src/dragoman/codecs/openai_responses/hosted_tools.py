@@ -24,6 +24,7 @@ from dragoman.codecs.shared_tools import (
     given,
     json_input,
     mappings,
+    pages_of,
     query_of,
     read_headers,
     read_location,
@@ -107,7 +108,7 @@ class HostedTools(SharedTools):
                 return {"kind": "shell"} | json_input(block.get("action"))
             case "tool_search_call":
                 return {"kind": "tool_search"} | json_input(block.get("arguments"))
-        return {}
+        return json_input(block.get("input"))
 
     def read_result(self, block: Mapping[str, Any]) -> Fields:
         """Read the result from `block`, the whole item, whichever of its fields hold it."""
@@ -136,7 +137,7 @@ class HostedTools(SharedTools):
                 action = {"type": "search", "query": query_of(call), "queries": [query_of(call)]}
                 return _item("ws", "web_search_call", call.id, action=action)
             case "web_fetch":
-                action = {"type": "open_page", "url": text_of(call_input.get("url")) or ""}
+                action = {"type": "open_page", "url": next(iter(pages_of(call)), "")}
                 return _item("ws", "web_search_call", call.id, action=action)
             case "code_execution" | "shell":
                 fields = {"code": code_of(call), "container_id": "", "outputs": None}
@@ -160,7 +161,8 @@ class HostedTools(SharedTools):
                 return {}
             case "code_execution" | "shell":
                 text = text_within(result) or result.error
-                return {"outputs": [{"type": "logs", "logs": text}] if text else []}
+                outputs = [{"type": "logs", "logs": text}] if text else []
+                return given(status=None if result.error is None else "failed") | {"outputs": outputs}
             case "file_search":
                 return {"results": [given(filename=one.title, text=one.cited_text) for one in result.sources]}
             case "mcp":

@@ -28,7 +28,7 @@ from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
-from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Image, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -165,6 +165,15 @@ def decode_reasoning(item: Item) -> Reasoning:
     return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
 
 
+_SUMMARY = MODELLED + "summary"
+_CONTENT = MODELLED + "content"
+
+
+def _noted_summary(notes: Extra) -> Raw | None:
+    """Return the summary as it was written, if the text of the reasoning does not say it."""
+    return notes.get(_SUMMARY, notes.get("summary"))
+
+
 def _reasoning_text(item: Item, notes: Extra) -> str:
     """Return the summaries, or the reasoning itself if an open model shows it; notes lists that hold more than text."""
     summary, content = item.summary, item.content
@@ -173,14 +182,27 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
         summary = []
     texts = [part.text for part in summary if isinstance(part, SummaryText)]
     if len(summary) > 1 or not all(map(_is_plain, summary)):
-        notes[MODELLED + "summary"] = Raw(encode_json(exact(summary)))
+        notes[_SUMMARY] = Raw(encode_json(exact(summary)))
     if content is UNSET:
         return SUMMARY_BREAK.join(texts)
-    notes[MODELLED + "content"] = Raw(encode_json(exact(content)))
+    notes[_CONTENT] = Raw(encode_json(exact(content)))
     text = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
-    if text and MODELLED + "summary" not in notes:
-        notes[MODELLED + "summary"] = Raw(encode_json(exact(summary)))
-    return text or SUMMARY_BREAK.join(texts)
+    shown = SUMMARY_BREAK.join(texts)
+    if text and shown not in {"", text}:
+        notes.pop(_SUMMARY, None)
+        notes["summary"] = Raw(encode_json(exact(summary)))  # one text crosses, and the reasoning says more
+    elif text and _SUMMARY not in notes:
+        notes[_SUMMARY] = Raw(encode_json(exact(summary)))
+    return text or shown
+
+
+def with_content_left_out(metadata: Metadata | None) -> Metadata | None:
+    """Return the notes on reasoning whose summary crossed: a stream that had it first cannot replace it."""
+    notes = own(metadata)
+    if "summary" not in notes:
+        return metadata
+    swapped = {"summary": _SUMMARY, _CONTENT: "content"}
+    return {FAMILY: {swapped.get(key, key): value for key, value in notes.items()}}
 
 
 SUMMARY_BREAK = "\n\n"
@@ -245,7 +267,7 @@ class ItemEncoder(PartEncoder):
         """Encode a complete function call that has no notes of this family."""
         if call.name == APPROVAL and not self._to_client and approval_id(call) is not None:
             return self._client_call(call, APPROVAL, {})
-        text = arguments_as_text(call)
+        text = arguments_as_text(call, native=self._native)
         if not self._to_client:
             return Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, text)
         if self._native:
@@ -281,7 +303,7 @@ class ItemEncoder(PartEncoder):
         self._invented += 1
         return f"{prefix}_{self._ids}{self._invented - 1}"
 
-    def with_carrier(self, part: Text | ToolCall, item: WireValue) -> list[WireValue]:
+    def with_carrier(self, part: Text | Image | ToolCall, item: WireValue) -> list[WireValue]:
         """Return an item, and the one that carries its signature to a client and back, never to a provider (law 6)."""
         signature = part.signature
         items = [] if item is None else [item]
@@ -355,7 +377,7 @@ class ItemEncoder(PartEncoder):
         spelled = parse_json(notes["~arguments"]) if "~arguments" in notes and self._native else None
         if spelled == "object":
             return call.arguments
-        text = arguments_as_text(call)
+        text = arguments_as_text(call, native=self._native)
         if spelled is True:
             return UNSET
         return text or ("{}" if self._to_client and not self._native and not call.incomplete else "")
@@ -377,7 +399,7 @@ class ItemEncoder(PartEncoder):
             self._log.drop(part, "", "reasoning", "this API refuses reasoning that nothing follows")
             return []
         item_id: Any = signature.id if signature.id is not None and signature.id.startswith("rs") else UNSET
-        summary = notes.get(MODELLED + "summary")
+        summary = _noted_summary(notes)
         written: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
         return [Item("reasoning", id=item_id, summary=written, encrypted_content=signature.data)]
 
@@ -392,11 +414,11 @@ class ItemEncoder(PartEncoder):
             item_id = UNSET if signature.id is None else signature.id
         if ID in notes:
             item_id = parse_json(notes[ID])
-        absent = "~summary" in notes or MODELLED + "summary" in notes
+        absent = "~summary" in notes or _noted_summary(notes) is not None
         summary: Any = UNSET if absent else foreign_signatures.summary_of(part.text)
         item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
         if "~summary" in notes:  # the noted list only says that the text is not a summary
-            notes = {key: value for key, value in notes.items() if key != MODELLED + "summary"}
+            notes = {key: value for key, value in notes.items() if key != _SUMMARY}
         return spliced(item, notes) if notes else item
 
     def _encode_reasoning_item(self, part: Reasoning, notes: Extra) -> WireValue:
@@ -408,7 +430,7 @@ class ItemEncoder(PartEncoder):
             if signature.family == FAMILY:
                 encrypted = signature.data
                 item_id = signature.id or item_id
-        summary = notes.get(MODELLED + "summary")
+        summary = _noted_summary(notes)
         written: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
         return Item("reasoning", id=item_id, summary=written, encrypted_content=encrypted)
 

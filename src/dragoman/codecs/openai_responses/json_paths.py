@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
 from dragoman.codecs.openai_responses.parts import CONTENT, LOGPROBS, own
@@ -58,7 +59,7 @@ def _request_path(
         return f"{path}.{field}" if field else path
     if message.role == "assistant":
         item, place = within[part_index]
-        return _part_path(f"$.input[{start + item}]", message.parts[part_index], place, field)
+        return _part_path("$.input", start + item, message.parts[part_index], place, field)
     return _content_path(f"$.input[{start}]", message, part_index, field)
 
 
@@ -91,8 +92,11 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
     return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
 
 
-def _part_path(path: str, part: AnyPart, place: int, field: str) -> str:
-    """Return the path of a part of the model's turn, within its item."""
+def _part_path(items: str, item: int, part: AnyPart, place: int, field: str) -> str:
+    """Return the path of a part of the model's turn, which is in this item."""
+    if field == "signature" and isinstance(part, Text | Image):
+        return f"{items}[{_carrier_of(part, item)}].encrypted_content"
+    path = f"{items}[{item}]"
     inner = _OF_A_PART.get(type(part), {}).get(field, field)
     if isinstance(part, Text | Refusal):
         if field == "phase":
@@ -110,6 +114,13 @@ def _part_path(path: str, part: AnyPart, place: int, field: str) -> str:
     elif isinstance(part, ToolCall) and part.custom and field in {"arguments", "arguments_text"}:
         inner = "input"
     return f"{path}.{inner}" if inner else path
+
+
+def _carrier_of(part: Text | Image, item: int) -> int:
+    """Return the index of the item that carries the signature of a part; an empty text is that item."""
+    if foreign_signatures.CARRIER_BEHIND in own(part.metadata):
+        return item + 1
+    return item if isinstance(part, Text) and not part.text else item - 1
 
 
 @lru_cache(maxsize=512)
@@ -148,7 +159,7 @@ def _response_path(
         return f"$.output.{field}" if field else "$.output"
     message = completion.messages[message_index]
     item, place = tables.of(message, item_places)[0][part_index]
-    return _part_path(f"$.output[{item}]", message.parts[part_index], place, field)
+    return _part_path("$.output", item, message.parts[part_index], place, field)
 
 
 response_paths = paths_by_tables(_response_path)
@@ -159,7 +170,7 @@ def _logprobs_path(completion: Completion) -> str:
     for message in completion.messages:
         for part, (item, place) in zip(message.parts, item_places(message)[0], strict=True):
             if type(part) is Text and LOGPROBS in own(part.metadata):
-                return _part_path(f"$.output[{item}]", part, place, "logprobs")
+                return _part_path("$.output", item, part, place, "logprobs")
     return "$.output"
 
 

@@ -47,11 +47,14 @@ from dragoman.codecs.openai_responses.parts import (
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.server_items import (
+    DRAWN,
     decode_other,
+    drawing_item,
     encode_pair,
     entries_of,
     is_for_client,
     is_outcome_of,
+    is_run_by_server,
     read_head,
     role_of_item,
 )
@@ -64,6 +67,7 @@ from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
+    Image,
     Message,
     Metadata,
     Opaque,
@@ -102,7 +106,7 @@ def read_item(raw: Raw) -> Item | None:
     """Return an item of a kind we model, or None."""
     try:
         head = read_head(raw)
-        return _reader.read(raw) if head.type in _HANDLERS else None
+        return _reader.read(raw) if head.type in _HANDLERS and not is_run_by_server(head) else None
     except ValueError:
         return None
 
@@ -388,6 +392,9 @@ class MessageDecoder(TraitNotes):
     # ── calls ──
 
     def _add_call(self, item: Item, index: int) -> None:
+        if is_run_by_server(item):
+            self._add_other(exact(item), index)
+            return
         call = decode_call(item, f"{self.seed} {index}" if self.answering else index)
         if not item.call_id:
             if not self._unanswered:
@@ -479,6 +486,8 @@ class MessageDecoder(TraitNotes):
             return False
         self._end_turn()
         self.result(result.tool_call_id, result.name)
+        if result.metadata is not None:
+            self.metadata(result.metadata)
         self._messages.append(Message("tool", (result,)))
         return True
 
@@ -669,8 +678,25 @@ class MessageEncoder(ItemEncoder):
             return self._encode_hosted(part, following)
         if isinstance(part, Opaque) and part.origin == FAMILY:
             return [part.block_held]
+        if isinstance(part, Image) and (DRAWN in own(part.metadata) or (self._to_client and part.data is not None)):
+            return self._encode_drawing(part)
         wire = self._encode_content(part)
         return [] if wire is None else [self.message([wire], {})]
+
+    def _encode_drawing(self, image: Image) -> list[WireValue]:
+        """Encode an image of the model's turn, which this API has as the item of a tool."""
+        if not self._to_client:
+            self._log.drop(image, "", "image", "this API takes back only what its own models drew")
+            return []
+        notes = own(image.metadata)
+        if DRAWN in notes:
+            return self.with_carrier(image, notes[DRAWN])
+        if image.detail is not None:
+            self._log.drop(image, "detail", f"detail {image.detail!r}", "images of an answer have none")
+        if image.cache is not None:
+            self._log.drop(image, "cache", "cache mark", "answers have none")
+        item = drawing_item(image, self._item_id("ig"))
+        return self.with_carrier(image, spliced(item, notes) if notes else item)
 
     def _encode_hosted(self, part: ServerToolCall | ServerToolResult, following: AnyPart | None) -> list[WireValue]:
         is_own = goes_back(part, FAMILY, to_client=self._to_client)

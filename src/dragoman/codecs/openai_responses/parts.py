@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from dragoman.codecs.media import (
     read_image_url,
     split_data_url,
     transcript,
+    type_of_address,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
@@ -38,9 +38,9 @@ from dragoman.codecs.openai_responses.wire import (
     RefusalPart,
     SummaryText,
 )
-from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
-from dragoman.codecs.search_results import search_text
+from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
     AnyPart,
@@ -51,14 +51,9 @@ from dragoman.ir import (
     Image,
     Metadata,
     Opaque,
-    Reasoning,
     Refusal,
     SearchResult,
-    ServerToolCall,
-    ServerToolResult,
     Text,
-    ToolCall,
-    ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
@@ -73,8 +68,6 @@ LOGPROBS = MODELLED + "logprobs"
 NOTHING = Raw(b"[]")
 NULL = Raw(b"null")
 TRUE = Raw(b"true")
-
-_raws = msgspec.json.Decoder(list[Raw]).decode
 
 
 def own(metadata: Metadata | None) -> Extra:
@@ -219,19 +212,6 @@ CITATIONS = AnnotationFormat(
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_NAMES: dict[type[AnyPart], str] = {
-    Text: "text",
-    Image: "image",
-    Document: "document",
-    Audio: "audio",
-    Reasoning: "reasoning",
-    Refusal: "refusal",
-    ToolCall: "tool call",
-    ToolResult: "tool result",
-    ServerToolCall: "call run by the provider",
-    ServerToolResult: "result of a call run by the provider",
-    SearchResult: "search result",
-}
 _NOT_FILES = ("audio/", "video/", "application/octet-stream")
 _FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#]|$)", re.IGNORECASE)
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
@@ -304,8 +284,9 @@ class PartEncoder:
                 self._log.drop(part, field, f"document {field}", "this API has no such setting on files")
         if not self._native and (part.media_type or "").startswith("image/"):
             return self._encode_image(Image(part.media_type, part.data, part.url, part.file_id), role)
-        if not self._native and ((part.media_type or "").startswith(_NOT_FILES) or _FILM.match(part.url or "")):
-            return self._lose(part, f"this API takes no {part.media_type or 'sound or film'} files")
+        kind = part.media_type or type_of_address(part.url or "") or ""
+        if not self._native and (kind.startswith(_NOT_FILES) or _FILM.match(part.url or "")):
+            return self._lose(part, f"this API takes no {kind or 'sound or film'} files")
         if part.url is not None and not self._native and not is_fetched(part.url):
             return self._lose(part, "this API fetches http and https addresses only")
         if part.file_id is not None and not self._knows_file(part):
@@ -342,7 +323,7 @@ class PartEncoder:
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
     def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
-        return self._encode_text(Text(search_text(part, self._log), cache=part.cache), role)
+        return self._encode_text(search_as_text(part, self._log), role)
 
     def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
@@ -353,8 +334,7 @@ class PartEncoder:
         return self._lose(part, f"a message of the {role} cannot hold it here")
 
     def _lose(self, part: AnyPart, why: str) -> None:
-        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
-        self._log.drop(part, "", kind, why)
+        self._log.drop(part, "", name_of_part(part), why)
 
     def _knows_file(self, part: Image | Document) -> bool:
         # Ids of this vendor's store; other vendors' ids start with the same word, followed by another character.

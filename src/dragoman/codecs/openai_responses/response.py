@@ -64,19 +64,24 @@ INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 
 # An answer that is not ready yet is not a success either.
 _FAILED = frozenset({"failed", "cancelled", "in_progress", "queued"})
-_ENDED = frozenset({"completed", "complete"})
+_ENDED = frozenset({"completed", "complete", None})
+_OF_CALLS = frozenset({"tool_calls", "length"})
+_CUT = frozenset({bytes(INCOMPLETE)})
 _NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
 
 
 def decode_finish(
     status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...], error: Raw | UnsetType = UNSET
 ) -> Finish:
-    """Decode the finish, derived from status, incomplete details and parts: this API has no finish reason."""
+    """Decode the finish, derived from status, incomplete details and parts: this API has no finish reason.
+
+    A call that was cut makes it `length`, whatever the status: other formats cannot mark a single call.
+    """
     if status == "incomplete":
         reason, further = _early_end(details)
         if reason is not None:
             return Finish(ENDED_EARLY.get(reason, "unknown"), reason, metadata=further)
-    if status is not None and status not in _ENDED:
+    if status not in _ENDED:
         if status not in _FAILED:
             return Finish("unknown", status)
         return Finish("error", status, explanation=None if error is UNSET else _explanation(error))
@@ -84,8 +89,10 @@ def decode_finish(
     for part in parts:
         kind = type(part)
         if kind is ToolCall:
-            return Finish("tool_calls", status)
-        if kind is Refusal:
+            word = "length" if part.incomplete or word == "length" else "tool_calls"  # type: ignore[union-attr]
+        elif word in _OF_CALLS:
+            continue
+        elif kind is Refusal:
             word = "refusal"
         elif kind is Opaque and asks_client(part):
             word = "pause"  # the client must act on an item that is not a tool call in other APIs
@@ -130,7 +137,7 @@ def encode_finish(
     message = completion.messages[0] if completion.messages else Message("assistant", ())
     if withholds_calls(finish) and message.tool_calls:
         what = f"finish reason {finish.raw or reason!r}"
-        log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
+        log.degrade(completion, "finish", what, "this API's value for an answer whose calls must not be run")
         return "incomplete", "content_filter"
     if reason == "refusal" and message.refusal is None:
         # Classifiers elsewhere cut an answer off midway; this API shows a refusal only by its `refusal` text.
@@ -242,10 +249,11 @@ def decode_response(body: bytes) -> Completion:
     wire: Any = _reader.read(body)
     extra = metadata_of(wire)
     parts = decode_answer(wire.output or (), wire.id or "")
+    parts = _cut(parts, _CUT if wire.status in _ENDED else _NOT_COMPLETE)
     finish = decode_finish(wire.status, wire.incomplete_details, parts, wire.error)
     if finish.explanation is not None:
         extra[MODELLED + "error"] = extra.pop("error")
-    parts = _cut(parts, finish.reason)
+    parts = cut_short(parts, finish.reason) if finish.reason == "length" else parts
     created = None if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
@@ -314,17 +322,19 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
     return extra
 
 
-def _cut(parts: tuple[AnyPart, ...], reason: FinishReason) -> tuple[AnyPart, ...]:
-    """Mark calls that must not be run: those with an incomplete status, and one whose text breaks off."""
+def _cut(parts: tuple[AnyPart, ...], cut: frozenset[bytes]) -> tuple[AnyPart, ...]:
+    """Mark calls that must not be run: those whose status is in `cut`.
+
+    In a completed answer, a call that a program made stays "in_progress": it waits for its result.
+    """
     for part in parts:
         if type(part) is ToolCall and own(part.metadata).get(STATUS, COMPLETED) != COMPLETED:
-            parts = tuple([_marked(part) if type(part) is ToolCall else part for part in parts])
-            break
-    return cut_short(parts, reason) if reason == "length" else parts
+            return tuple([_marked(part, cut) if type(part) is ToolCall else part for part in parts])
+    return parts
 
 
-def _marked(call: ToolCall) -> ToolCall:
-    is_cut = bytes(own(call.metadata).get(STATUS, NULL)) in _NOT_COMPLETE
+def _marked(call: ToolCall, cut: frozenset[bytes]) -> ToolCall:
+    is_cut = bytes(own(call.metadata).get(STATUS, NULL)) in cut
     return structs.replace(call, incomplete=True) if is_cut else call
 
 

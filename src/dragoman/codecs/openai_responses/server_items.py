@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.wire import ItemHead
+from dragoman.codecs.openai_responses.wire import Item, ItemHead
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.shared_tools import cross_hosted, goes_back
-from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
+from dragoman.codecs.shared_tools import FORGED, cross_hosted, forged_id, goes_back
+from dragoman.ir import AnyPart, Image, Opaque, Role, ServerToolCall, ServerToolResult
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -35,11 +35,22 @@ _CLIENT_RUN = frozenset(
 """Items that the client runs or answers; for the last two, `is_for_client` reads their fields."""
 _OUTPUT_OF = {"shell_call_output": "shell", "tool_search_output": "tool_search", "program_output": "program"}
 _BY_CALL_ID = frozenset({"shell_call", "tool_search_call", "program"})
+DRAWN = "~drawn"
+"""Note on an image: the item in which a client got it, and which it sent back."""
+_DRAWING = "image_generation_call"
 _ROLES: dict[str, Role] = {
     "additional_tools": "system",
     "configuration_update": "system",
     "compaction_trigger": "user",
 }
+
+_RUN_BY_XAI = frozenset({"x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"})
+
+
+def is_run_by_server(item: Item | ItemHead) -> bool:
+    """Whether the provider has run this custom tool call: xAI shows searches of X as such items, without results."""
+    return item.type == "custom_tool_call" and item.name in _RUN_BY_XAI
+
 
 read_head = msgspec.json.Decoder(ItemHead).decode
 entries_of = _entries = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -79,6 +90,10 @@ def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list
         return [ServerToolResult(call_id or "", name, FAMILY, raw, **HOSTED.read_result(parse_json(raw)))]
     if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
         return [Opaque(FAMILY, kind or "item_reference", raw)]
+    if kind == _DRAWING and FORGED in (head.id or ""):
+        image = _drawn_again(raw)
+        if image is not None:
+            return [image]
     call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
     if kind in _BY_CALL_ID:
         server_calls[head.call_id or ""] = call_id
@@ -102,6 +117,20 @@ def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
         ServerToolCall(call_id, name, FAMILY, Raw(encode_json(rest)), **called),
         ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome)), **found),
     ]
+
+
+def drawing_item(image: Image, item_id: str) -> WireValue:
+    """Return the item in which clients of this API look for an image of an answer: its models draw with a tool."""
+    form = (image.media_type or "image/png").removeprefix("image/")
+    item = {"id": forged_id("ig_", item_id), "type": _DRAWING, "status": "completed", "result": image.data}
+    return item if form == "png" else {**item, "output_format": form}
+
+
+def _drawn_again(raw: Raw) -> Image | None:
+    """Return the image of an item that we made for a client."""
+    result = HOSTED.read_result(parse_json(raw))
+    image = next((part for part in result.get("parts", ()) if type(part) is Image), None)
+    return None if image is None else structs.replace(image, metadata={FAMILY: {DRAWN: raw}})
 
 
 def is_outcome_of(result: AnyPart, call: AnyPart | None) -> bool:

@@ -22,7 +22,13 @@ from dragoman.codecs.logprobs import convert_tokens, read_tokens, with_logprobs_
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
-from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK, qualified_name
+from dragoman.codecs.openai_responses.items import (
+    INCOMPLETE,
+    STATUS,
+    SUMMARY_BREAK,
+    qualified_name,
+    with_content_left_out,
+)
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import CITATIONS, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -48,6 +54,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
     ReasoningDelta,
     SummaryDelta,
     TextDelta,
+    TextDone,
     WireEvent,
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
@@ -141,7 +148,13 @@ class _Slot:
     flows: dict[int, _Flow]
     waiting: list[str]
     """Arguments of a call whose name is not known yet."""
+    announced: str = ""
+    """Arguments with which a call was announced; they count if no others come."""
+    final: dict[int, Raw] | None = None
+    """The complete texts, by position; they count if the item is never done."""
     done: bool = False
+    differs: bool = False
+    """The complete arguments of a call are others than those that were streamed."""
     whole: Raw = NULL
     """The item when it was done: the last event repeats it."""
 
@@ -186,6 +199,8 @@ class PayloadDecoder(EventDecoder):
     """Fast path: parts whose next fragments are passed on directly, until another kind of event comes."""
     _late: Extra
     """Keys of the events that the intermediate format does not model."""
+    _indices: dict[str, int]
+    """The index of each item by its id, for events that do not have it (MLflow)."""
     _opening: Raw = NULL
     """The answer in the first event: the second one repeats it."""
 
@@ -196,6 +211,7 @@ class PayloadDecoder(EventDecoder):
         self._slots = {}
         self._finished_parts = []
         self._flows = {}
+        self._indices = {}
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -340,6 +356,8 @@ class PayloadDecoder(EventDecoder):
         if self._state is BEFORE:
             self._open(wire)
         status = wire.status or ended
+        if status in _NOT_ENDED:  # some gateways repeat the response of the first event
+            status = ended
         failed = ended == "failed" or status in {"failed", "cancelled"}
         if not failed:
             self._backfill(wire.output or [])
@@ -390,7 +408,7 @@ class PayloadDecoder(EventDecoder):
 
     def _on_error(self, event: OtherEvent, payload: bytes) -> None:
         """Handle an error, nested on the wire, flat in the specification; `response.failed` after it adds nothing."""
-        nested = event.error is not UNSET and bytes(event.error)[:1] == b"{"
+        nested = event.error is not UNSET and bytes(event.error)[:1] in {b"{", b'"'}
         self._break_off(decode_failure(event.error if nested else Raw(payload)))  # type: ignore[arg-type]
 
     def _break_off(self, failure: Failure) -> None:
@@ -424,14 +442,30 @@ class PayloadDecoder(EventDecoder):
             self._next_index += 1
         return slot
 
+    def _index_of(self, event: ItemAdded | ItemDone | OtherEvent) -> int:
+        """Return the index of the item of an event; without one, its id finds the item, or it is a new one."""
+        if event.output_index is not None:
+            return event.output_index
+        named = event.item_id if type(event) is OtherEvent else UNSET
+        if named is UNSET and event.item is not UNSET:
+            named = Raw(encode_json(read_head(event.item).id))
+        key = "" if named is UNSET else bytes(named).decode()
+        index = self._indices.get(key)
+        if index is None:
+            index = self._indices[key] = max(self._slots, default=-1) + 1
+        return index
+
     def _on_added(self, event: ItemAdded | OtherEvent) -> None:
         self._move("item event")
-        if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
+        if event.item is UNSET or bytes(event.item) == b"null":
             return  # gateways announce items that never come
         item = read_item(event.item)
         if item is None or item.type != "reasoning":
             self._flush()
-        slot = self._slot(event.output_index)
+        index = self._index_of(event)
+        slot = self._slot(index)
+        if item is not None and item.id is not UNSET:
+            self._indices.setdefault(encode_json(item.id).decode(), index)
         self._note_item(item)
         if item is None:
             self._keep_place(slot, event.item)
@@ -439,10 +473,11 @@ class PayloadDecoder(EventDecoder):
             return
         slot.kind = str(item.type)
         if slot.kind in _CALLS and item.call_id and item.name:
+            slot.announced = _announced_text(item)
             self._start_call(slot, item)
 
     def _keep_place(self, slot: _Slot, raw: Raw) -> None:
-        if slot.spare < 0 and read_head(raw).type in OUTCOME:
+        if slot.spare < 0 and read_head(raw).type in _TWO_PARTS:
             slot.spare = self._next_index
             self._next_index += 1
 
@@ -473,11 +508,12 @@ class PayloadDecoder(EventDecoder):
 
     def _on_item_done(self, event: ItemDone | OtherEvent) -> None:
         self._move("item event")
-        if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
+        if event.item is UNSET or bytes(event.item) == b"null":
             return
-        slot = self._slot(event.output_index)
+        index = self._index_of(event)
+        slot = self._slot(index)
         if not slot.done:
-            self._item_done(slot, event.item, event.output_index)
+            self._item_done(slot, event.item, index)
 
     def _item_done(self, slot: _Slot, raw: Raw, index: int) -> None:
         slot.done = True
@@ -494,7 +530,7 @@ class PayloadDecoder(EventDecoder):
         if item is not None and item.type in _CALLS:
             slot.kind = str(item.type)
             self._start_call(slot, item)
-        parts = self._items.parts_of(raw if item is None else item, index)
+        parts = [_marked(part, slot) for part in self._items.parts_of(raw if item is None else item, index)]
         self._finished_parts += parts
         flows = dict(sorted(slot.flows.items()))
         if any(place >= len(parts) for place in flows):
@@ -528,12 +564,14 @@ class PayloadDecoder(EventDecoder):
         streamed = "".join(flow.pieces)
         if text.startswith(streamed):
             self._more(flow, text[len(streamed) :])
+        elif isinstance(part, Reasoning) and flow.section[0] is SummaryDelta:
+            metadata = with_content_left_out(metadata)
         if isinstance(part, Text):
             for citation in part.citations[flow.cited :]:
                 self._events.append(PartDelta(flow.part_index, "", citation))
             metadata = self._finish_logprobs(flow, metadata)
         signature = getattr(part, "signature", None)
-        incomplete = isinstance(part, ToolCall) and is_cut(part)
+        incomplete = isinstance(part, ToolCall) and part.incomplete
         end = PartEnd(flow.part_index, signature, incomplete, metadata)
         self._flush()
         if isinstance(part, Text | ToolCall):
@@ -574,12 +612,32 @@ class PayloadDecoder(EventDecoder):
             if slot.done:
                 continue
             slot.done = True
+            if not incomplete:
+                self._add_rest(slot)
             if slot.flows:
                 self._flush()
             for flow in slot.flows.values():
                 if slot.call is not None:
-                    self._finished_parts.append(slot.call)
-                self._events.append(PartEnd(flow.part_index, None, incomplete))
+                    self._finished_parts.append(replace(slot.call, incomplete=slot.differs))
+                elif flow.kind is Refusal:
+                    self._finished_parts.append(_NEW_PARTS["refusal"])
+                self._events.append(PartEnd(flow.part_index, None, incomplete or slot.differs))
+
+    def _add_rest(self, slot: _Slot) -> None:
+        """Add what only other events said of an item that was never done."""
+        if slot.call is not None:
+            flow = slot.flows[0]
+            if not flow.pieces:
+                self._more(flow, slot.announced)
+            return
+        for place, raw in (slot.final or {}).items():
+            text = parse_json(raw)
+            if not isinstance(text, str):
+                continue
+            flow = slot.flows.get(place) or self._start(slot, place, Text(""))
+            streamed = "".join(flow.pieces)
+            if text.startswith(streamed):
+                self._more(flow, text[len(streamed) :])
 
     # ── fragments ──
 
@@ -638,25 +696,29 @@ class PayloadDecoder(EventDecoder):
     def _on_odd_delta(self, event: OtherEvent) -> None:
         """Handle a fragment that is not text: gateways send arguments as an object, and null for an empty one."""
         text = _as_text(event.delta)
-        if not text or event.output_index is None:
+        if not text:
             return
         kinds: dict[str, type[Any]] = {str(kind.__struct_config__.tag): kind for kind in DELTA_KINDS}
         kind = kinds[str(event.type)]
         place = event.summary_index if kind is SummaryDelta else event.content_index
         fields = {} if kind in {ArgumentsDelta, InputDelta} else {"place": place or 0}
-        self._on_delta(kind(output_index=event.output_index, delta=text, **fields), text)
+        self._on_delta(kind(output_index=self._index_of(event), delta=text, **fields), text)
 
     def _on_arguments_done(self, event: ArgumentsDone) -> None:
         self._all_arguments(event.output_index, event.arguments)
 
     def _on_other_arguments(self, event: OtherEvent) -> None:
-        self._all_arguments(event.output_index, _as_text(event.arguments) or _as_text(event.input))
+        self._all_arguments(self._index_of(event), _as_text(event.arguments) or _as_text(event.input))
 
-    def _all_arguments(self, index: int | None, text: str) -> None:
+    def _on_text_done(self, event: TextDone) -> None:
+        """Keep the complete text, for an item that is never done."""
+        slot = self._slots.get(event.output_index)
+        if slot is not None and event.text is not UNSET:
+            slot.final = {**(slot.final or {}), event.content_index: event.text}
+
+    def _all_arguments(self, index: int, text: str) -> None:
         """Handle the complete arguments, sent again after the deltas; some servers send only these."""
         self._move("item event")
-        if index is None:
-            return
         slot = self._slot(index)
         flow = slot.flows.get(0)
         if slot.done or not text:
@@ -665,6 +727,7 @@ class PayloadDecoder(EventDecoder):
             slot.waiting = [text]
             return
         streamed = "".join(flow.pieces)
+        slot.differs = slot.call is not None and not _repeats(slot.call, text, streamed)
         if text.startswith(streamed):
             self._more(flow, text[len(streamed) :])
 
@@ -679,17 +742,16 @@ class PayloadDecoder(EventDecoder):
             self._start(slot, place, prototype)
 
     def _on_other_part(self, event: OtherEvent) -> None:
-        if event.output_index is None or event.part is UNSET:
+        if event.part is UNSET:
             self._move("item event")
             return
         part = _part_heads.decode(take_unknown_keys(bytes(event.part), PartHead, self._late))
-        self._on_part_added(
-            PartAdded(output_index=event.output_index, part=part, content_index=event.content_index or 0)
-        )
+        index = self._index_of(event)
+        self._on_part_added(PartAdded(output_index=index, part=part, content_index=event.content_index or 0))
 
     def _on_annotation(self, event: OtherEvent) -> None:
         self._move("item event")
-        slot = self._slots.get(-1 if event.output_index is None else event.output_index)
+        slot = self._slots.get(self._index_of(event))
         flow = None if slot is None or slot.done else slot.flows.get(event.content_index or 0)
         if flow is None or flow.kind is not Text or event.annotation is UNSET:
             return
@@ -700,6 +762,9 @@ class PayloadDecoder(EventDecoder):
 
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
+_NOT_ENDED = frozenset({"in_progress", "queued"})
+_TWO_PARTS = frozenset({*OUTCOME, "web_search_call"})
+"""Items that hold a call and its result."""
 _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
 _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
@@ -711,6 +776,7 @@ _HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
     ItemDone: PayloadDecoder._on_item_done,
     PartAdded: PayloadDecoder._on_part_added,
     ArgumentsDone: PayloadDecoder._on_arguments_done,
+    TextDone: PayloadDecoder._on_text_done,
     **dict.fromkeys(SILENT, PayloadDecoder._on_silent),
 }
 _ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
@@ -736,12 +802,38 @@ def _keys_within(notes: Extra) -> set[str]:
     return {*notes, *(key for extra in inner for key in extra or ())}
 
 
+def _announced_text(item: Item) -> str:
+    """Return the arguments with which a call was announced, usually none."""
+    if item.type == "custom_tool_call":
+        return "" if item.input is UNSET else item.input
+    return item.arguments if type(item.arguments) is str else ""
+
+
 def _text_of(part: Any) -> str:
     if isinstance(part, ToolCall):
         if part.arguments_text is not None:
             return part.arguments_text
         return encode_json(part.arguments).decode() if "~arguments" in own(part.metadata) and part.arguments else ""
     return str(part.text)
+
+
+def _marked(part: AnyPart, slot: _Slot) -> AnyPart:
+    """Mark a call that must not be run: arguments that were passed on cannot be corrected if others end the call."""
+    if type(part) is not ToolCall or part.incomplete:
+        return part
+    flow = slot.flows.get(0)
+    repeats = flow is None or _repeats(part, _text_of(part), "".join(flow.pieces))
+    return replace(part, incomplete=True) if is_cut(part) or not repeats else part
+
+
+def _repeats(call: ToolCall, text: str, streamed: str) -> bool:
+    """Whether the complete arguments continue those that were streamed, or are the same in another spelling."""
+    if text.startswith(streamed):
+        return True
+    if call.custom:
+        return False
+    final, passed_on = exact_object(text), exact_object(streamed)
+    return final is not None and passed_on is not None and parse_json(final) == parse_json(passed_on)
 
 
 def _as_text(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.arguments import opening_arguments
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
@@ -404,10 +404,9 @@ class EventEncoder(BaseEventEncoder):
         outgoing.item, outgoing.place = item, item.place
         outgoing.head = _head(_CALL_EVENTS[call.custom] + b".delta", item.place)
         out.append(added)
-        if call.parsed or call.arguments_text:
-            text = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            if text:
-                out.append(self._flow(outgoing, text))
+        text = opening_arguments(call)
+        if text:
+            out.append(self._flow(outgoing, text))
         return out
 
     def _open_reasoning(self, outgoing: _Outgoing, text: str) -> list[bytes]:
@@ -442,7 +441,8 @@ class EventEncoder(BaseEventEncoder):
             return [added]
         if isinstance(part, Opaque | ServerToolResult) and part.origin == FAMILY:
             return self._tell_whole(part.block)
-        encoder = MessageEncoder(self._log, to_client=True)
+        seed = "" if self._answer is None else f"{self._answer.id}:{len(self._items)}"
+        encoder = MessageEncoder(self._log, to_client=True, seed=seed)
         return [
             piece for wire in encoder.encode_turn(Message("assistant", (part,))) for piece in self._tell_whole(wire)
         ]

@@ -104,17 +104,20 @@ class PartAdded(ItemEvent, gc=False, kw_only=True, tag="response.content_part.ad
 
 class ArgumentsDone(ItemEvent, gc=False, kw_only=True, tag="response.function_call_arguments.done"):
     arguments: str
+    name: Raw | UnsetType = UNSET
 
 
 class TextDone(ItemEvent, gc=False, kw_only=True, tag="response.output_text.done"):
-    """Adds nothing, like those below: the item repeats it when it is done."""
+    """Counts only if the item is never done, because then the item repeats it."""
 
-    content_index: Raw | UnsetType = UNSET
+    content_index: int = 0
     text: Raw | UnsetType = UNSET
     logprobs: Raw | UnsetType = UNSET
 
 
 class PartDone(ItemEvent, gc=False, kw_only=True, tag="response.content_part.done"):
+    """Adds nothing, like those below: the item repeats it when it is done."""
+
     content_index: Raw | UnsetType = UNSET
     part: PartHead | UnsetType = UNSET
 
@@ -151,7 +154,7 @@ WireEvent: TypeAlias = (
     | SummaryPartDone
 )
 """The events of nearly every stream. An event that does not fit its type is read as `OtherEvent`."""
-SILENT = frozenset({TextDone, PartDone, SummaryPartAdded, SummaryTextDone, SummaryPartDone})
+SILENT: tuple[type[Any], ...] = (PartDone, SummaryPartAdded, SummaryTextDone, SummaryPartDone)
 
 
 class OtherEvent(Event, gc=False, kw_only=True):

@@ -18,7 +18,15 @@ from dragoman.codecs.layout import Layout
 from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
+from dragoman.codecs.records.history import (
+    EarlierParts,
+    History,
+    HistoryDocument,
+    Places,
+    answer_paths,
+    decode_history,
+    encode_history,
+)
 from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, Content, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, NULL, TRUE, as_json, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
@@ -47,7 +55,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import LossLog, paths_by
+from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="agent-sdk", family="agent-sdk", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
@@ -385,19 +393,19 @@ def _span(message: Message) -> int:
     return thoughts if thoughts and OPEN in (message.metadata or {}).get(FAMILY, {}) else thoughts + 1
 
 
-def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
+def place(message: Message, part_index: int, field: str, earlier: EarlierParts) -> tuple[int, str]:
     """Return (record, path) of a part. Reasoning is in separate records before the message."""
     part = message.parts[part_index]
     notes = (getattr(part, "metadata", None) or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
         is_carried = field == "signature" and "~raw:raw_item" in notes
         return part_index, ".raw_item" if is_carried else f".{field}" if field.partition(".")[0] == "raw_item" else ""
-    before = _thoughts(message)
+    before = earlier.before(message, -1, Reasoning) if message.role == "assistant" else 0
     if isinstance(part, Refusal):
         return before, ".refusal"
     if message.role == "system" and CONTENT in (message.metadata or {}).get(FAMILY, {}):
         return 0, ".cache" if field == "cache" else ".content"
-    _, within = place_of(message, part_index, field, STYLE)
+    _, within = place_of(message, part_index, field, earlier, STYLE)
     return before, within.replace(f".content[{part_index}]", f".content[{part_index - before}]")
 
 
@@ -572,7 +580,9 @@ _COUNTS = {
 }
 
 
-def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(
+    completion: Completion, earlier: EarlierParts, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Return where in the stored answer a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -588,11 +598,11 @@ def _json_path(completion: Completion, message_index: int | None, part_index: in
         return "$.messages"
     if part_index is None:
         return f"$.messages[0].{field}" if field else "$.messages[0]"
-    record, within = place(message, part_index, field)
+    record, within = place(message, part_index, field, earlier)
     return f"$.messages[{record}]{within}"
 
 
-response_paths = paths_by(_json_path)
+response_paths = answer_paths(_json_path)
 
 
 # ── errors and streams ───────────────────────────────────────────────────────────────────────────────────────────

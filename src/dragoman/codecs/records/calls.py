@@ -104,7 +104,7 @@ def spelled_arguments(call: ToolCall, notes: Extra, *, as_text: bool) -> Any:
     if word in {"absent", "null"}:
         return UNSET if word == "absent" else None
     as_text = as_text if word is None else word == "text"
-    return arguments_as_text(call) if as_text and not call.custom else arguments_as_object(call)
+    return arguments_as_text(call, native=True) if as_text and not call.custom else arguments_as_object(call)
 
 
 def encode_call(call: ToolCall, style: CallStyle, log: LossLog) -> Raw:

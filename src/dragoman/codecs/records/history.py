@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -22,10 +23,10 @@ from dragoman.codecs.records.tools import (
 )
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.codecs.wire_values import MaybeStr, Wire
-from dragoman.ir import Message, Request, ToolChoice
+from dragoman.ir import Completion, Message, Request, ToolChoice
 from dragoman.ir.notes import RENAMED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import LossLog, PathLookup
+from dragoman.losses import JsonPaths, LossLog, PathLookup
 
 LIST = "~list"
 """Note: the history is a bare list of records."""
@@ -124,8 +125,33 @@ def report_settings(request: Request, log: LossLog) -> None:
 
 Span = Callable[[Message], int]
 """Returns how many records a message was read from; 0 if it continues the record of the message before it."""
-Place = Callable[[Message, int, str], tuple[int, str]]
+
+
+class EarlierParts:
+    """Counts the parts of a type before each part; each message of a body is counted once."""
+
+    _counts: dict[tuple[int, type], list[int]]
+    """By the id of the message, which the body that is looked up keeps alive."""
+
+    def __init__(self) -> None:
+        self._counts = {}
+
+    def before(self, message: Message, part_index: int, kind: type) -> int:
+        counts = self._counts.get((id(message), kind))
+        if counts is None:
+            found = [isinstance(part, kind) for part in message.parts]
+            counts = self._counts[(id(message), kind)] = list(accumulate(found, initial=0))
+        return counts[part_index]
+
+
+Place = Callable[[Message, int, str, EarlierParts], tuple[int, str]]
 """Returns (record among those of its message, path within it) of a part."""
+AnswerPath = Callable[[Completion, EarlierParts, int | None, int | None, str], str]
+
+
+def answer_paths(json_path: AnswerPath) -> JsonPaths:
+    """Return a path lookup from a function that finds one path at a time in the whole answer."""
+    return lambda completion: partial(json_path, completion, EarlierParts())
 
 
 class Places(NamedTuple):
@@ -141,6 +167,7 @@ class Places(NamedTuple):
         is_list = note(request.metadata, self.history.family, LIST) is not UNSET
         path = "$" if is_list else f"$.{_spelled_key(extra, 'messages')}"
         starts: list[int] = []
+        earlier = EarlierParts()
 
         def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
             if message_index is None:
@@ -151,7 +178,7 @@ class Places(NamedTuple):
             if part_index is None:
                 own = f"{path}[{end - 1}]"  # earlier ones are the records of its parts
                 return f"{own}.{field}" if field else own
-            offset, within = self.place(request.messages[message_index], part_index, field)
+            offset, within = self.place(request.messages[message_index], part_index, field, earlier)
             return f"{path}[{start - (start == end) + offset}]{within}"
 
         return json_path

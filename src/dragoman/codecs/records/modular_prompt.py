@@ -19,7 +19,15 @@ from dragoman.codecs.layout import Layout
 from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
+from dragoman.codecs.records.history import (
+    EarlierParts,
+    History,
+    HistoryDocument,
+    Places,
+    answer_paths,
+    decode_history,
+    encode_history,
+)
 from dragoman.codecs.records.parts import Content, ContentPart, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, as_json, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
@@ -45,7 +53,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
-from dragoman.losses import LossLog, paths_by
+from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="modular-prompt", family="modular-prompt", names_speakers=True)
@@ -290,14 +298,14 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     return encode_history(request, HISTORY, log)
 
 
-def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
+def place(message: Message, part_index: int, field: str, earlier: EarlierParts) -> tuple[int, str]:
     """Return (record, path) of a part. Reasoning is in its message's metadata, and does not shift other parts."""
     if isinstance(message.parts[part_index], Reasoning):
         return 0, ".metadata"
-    before = sum(isinstance(part, Reasoning) for part in message.parts[:part_index])
+    before = earlier.before(message, part_index, Reasoning)
     if not before:
-        return place_of(message, part_index, field, STYLE)
-    offset, within = place_of(message, part_index, field, STYLE)
+        return place_of(message, part_index, field, earlier, STYLE)
+    offset, within = place_of(message, part_index, field, earlier, STYLE)
     return offset, within.replace(f".content[{part_index}]", f".content[{part_index - before}]")
 
 
@@ -398,7 +406,9 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 _COUNTS = {"input": "promptTokens", "output": "completionTokens", "total": "totalTokens"}
 
 
-def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(
+    completion: Completion, earlier: EarlierParts, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Return where in the result a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -409,10 +419,10 @@ def _json_path(completion: Completion, message_index: int | None, part_index: in
         return f"$.{field}" if field else "$"
     if part_index is None:
         return f"$.{field}" if field else "$"
-    return "$" + place(completion.messages[message_index], part_index, field)[1]
+    return "$" + place(completion.messages[message_index], part_index, field, earlier)[1]
 
 
-response_paths = paths_by(_json_path)
+response_paths = answer_paths(_json_path)
 
 
 # ── errors and streams ───────────────────────────────────────────────────────────────────────────────────────────

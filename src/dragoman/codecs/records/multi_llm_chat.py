@@ -20,7 +20,14 @@ from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
-from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
+from dragoman.codecs.records.history import (
+    EarlierParts,
+    History,
+    HistoryDocument,
+    Places,
+    decode_history,
+    encode_history,
+)
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
 from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, is_list, read_record, spelled_id
@@ -507,7 +514,7 @@ def _joined_entries(messages: tuple[Message, ...]) -> tuple[list[tuple[int, int]
     starts: list[tuple[int, int]] = []
     parts: dict[int, list[AnyPart]] = {}
     for index, message in enumerate(messages):
-        goes_on = index > 0 and note(message.metadata, FAMILY, GOES_ON) is not UNSET
+        goes_on = bool(starts) and note(message.metadata, FAMILY, GOES_ON) is not UNSET
         first = starts[-1][0] if goes_on else index
         starts.append((first, len(parts.setdefault(first, []))))
         parts[first] += message.parts
@@ -523,7 +530,7 @@ def _count(message: Message) -> int:
     return 0 if message.metadata and {GOES_ON, PROMPT} & message.metadata.get(FAMILY, {}).keys() else 1
 
 
-def _place(message: Message, part_index: int, field: str) -> tuple[int, str]:
+def _place(message: Message, part_index: int, field: str, earlier: EarlierParts) -> tuple[int, str]:  # noqa: ARG001
     part = message.parts[part_index]
     if type(message.content_held) is str:
         return 0, ".content"

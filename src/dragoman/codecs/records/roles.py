@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.reading import spliced
 from dragoman.codecs.records.calls import CallRecord, CallStyle, decode_call, encode_call
+from dragoman.codecs.records.history import EarlierParts
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import Content, PartStyle, decode_parts, encode_parts, is_plain
 from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, Peeker, as_json, role_of
@@ -223,14 +224,14 @@ def count_records(message: Message, style: RoleStyle) -> int:
     return len(message.parts) if metadata is not None and BARE in metadata.get(style.family, ()) else 1
 
 
-def place_of(message: Message, part_index: int, field: str, style: RoleStyle) -> tuple[int, str]:
+def place_of(message: Message, part_index: int, field: str, earlier: EarlierParts, style: RoleStyle) -> tuple[int, str]:
     parts = message.parts
     part = parts[part_index]
     within = within_part(part, field, style.parts.family, style.calls.bag)
     if message.role == "tool":
         return 0, within
     if isinstance(part, ToolCall):
-        position = sum(isinstance(before, ToolCall) for before in parts[:part_index])
+        position = earlier.before(message, part_index, ToolCall)
         if note(message.metadata, style.family, BARE) is not UNSET:
             return position, within
         return 0, f".{style.calls_key}[{position}]{within}"

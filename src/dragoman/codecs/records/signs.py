@@ -105,7 +105,9 @@ def _is_chat_part(part: Record) -> bool:
     kind = part.get("type")
     if kind == "text":
         return "content" in part and "text" not in part
-    return kind == "tool_call" or (kind == "tool_result" and "tool_use_id" not in part)
+    if kind == "tool_call":
+        return "tool_call" not in part  # LibreChat
+    return kind == "tool_result" and "tool_use_id" not in part
 
 
 _SIGNS: dict[str, Callable[[Sequence[Record]], bool]] = {

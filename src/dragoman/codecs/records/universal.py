@@ -18,7 +18,15 @@ from dragoman.codecs.layout import Layout
 from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
+from dragoman.codecs.records.history import (
+    EarlierParts,
+    History,
+    HistoryDocument,
+    Places,
+    answer_paths,
+    decode_history,
+    encode_history,
+)
 from dragoman.codecs.records.parts import (
     EVERY_PART,
     RESULT_PARTS,
@@ -40,7 +48,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Completion, Message, Request, Role, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, is_data_text
 from dragoman.ir.values import compact_text, exact_json, parse_json
-from dragoman.losses import LossLog, paths_by
+from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="universal", family="universal", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
@@ -228,16 +236,18 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(record))
 
 
-def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(
+    completion: Completion, earlier: EarlierParts, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Return where in the stored answer a node of the completion came from."""
     if message_index is None:
         return "$"
     if part_index is None:
         return f"$.{field}" if field else "$"
-    return "$" + place_of(completion.messages[message_index], part_index, field, STYLE)[1]
+    return "$" + place_of(completion.messages[message_index], part_index, field, earlier, STYLE)[1]
 
 
-response_paths = paths_by(_json_path)
+response_paths = answer_paths(_json_path)
 
 
 # ── errors and streams ───────────────────────────────────────────────────────────────────────────────────────────
