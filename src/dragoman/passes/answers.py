@@ -40,7 +40,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
         report_counts(completion, completion.usage, profile, log)
     if completion.logprobs and not profile.says_logprobs:
         log.drop(completion, "logprobs", "log probabilities", "answers of this API have no such list")
-    if not profile.names_speakers:
+    if not profile.names_speakers and profile.family not in (completion.metadata or ()):
         for message in completion.messages:
             if message.name is not None:
                 completion = _without_speakers(completion, log)

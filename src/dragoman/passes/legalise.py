@@ -36,6 +36,7 @@ from dragoman.ir.traits import (
     PRIVATE_SETTING,
     SAME_TOOL_NAMES,
     UNANSWERED_END,
+    UNKNOWN_PART,
     UNPAIRED,
     VENDOR_TOOL,
     traits_of,
@@ -55,6 +56,7 @@ from dragoman.passes.turns import (
     hoist_system,
     legal_settings,
     merge_model_turns,
+    show_readable_blocks,
 )
 from dragoman.profile import NEVER, Profile
 
@@ -92,6 +94,7 @@ STEPS: tuple[Step, ...] = (
     Step(check_places, _always(MISPLACED_PART | NO_MESSAGES)),
     Step(report_private_settings, _always(PRIVATE_SETTING)),
     Step(report_private_content, _always(PRIVATE_CONTENT)),
+    Step(show_readable_blocks, _always(UNKNOWN_PART)),
     Step(report_speakers, lambda profile: 0 if profile.message_names else NAMED_SPEAKER),
     Step(cross_provider_tools, _always(VENDOR_TOOL)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),

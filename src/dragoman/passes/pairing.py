@@ -2,7 +2,7 @@
 
 What cannot be paired is repaired and reported: an unanswered call gets an error result (except in formats of stored
 conversations, where it may stay unanswered), a result without a call is dropped, of two results for one call the last
-one counts. A second run changes nothing.
+one counts, and a result that comes after other messages moves to its call. A second run changes nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from functools import partial
 from operator import itemgetter
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -20,6 +21,9 @@ from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 NO_RESULT = "No result was recorded for this call."
+
+_Answers: TypeAlias = dict[str, list[tuple[int, ToolResult]]]
+"""By the id of a call: its results, each with the index of its message."""
 
 
 def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
@@ -39,7 +43,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
         answers = places.answers(index, {call.id for call in calls}, taken)
         ids = [seen.unique(call.id) for call in calls]
         paired.append(_renamed_calls(message, ids, log))
-        chosen = _chosen(calls, answers, log)
+        chosen = _chosen(calls, answers, _end_of_results(messages, index), log)
         rows = [row for row in zip(calls, chosen, ids, strict=True) if row[1] or not profile.unanswered_calls]
         if rows:
             paired.append(Message("tool", tuple([_answer(*row, log) for row in rows])))
@@ -96,11 +100,11 @@ class _Places:
             for result in message.tool_results:
                 self._results.setdefault(result.tool_call_id, []).append((index, result))
 
-    def answers(self, start: int, wanted: set[str], taken: set[int]) -> dict[str, list[ToolResult]]:
+    def answers(self, start: int, wanted: set[str], taken: set[int]) -> _Answers:
         """Results for these calls, from here up to the turn that uses one of the ids again."""
         again = [places[after] for places, after in map(partial(self._after, start), wanted) if after < len(places)]
         end = min(again, default=None)
-        found: dict[str, list[ToolResult]] = {}
+        found: _Answers = {}
         for call_id in wanted:
             results = self._results.get(call_id, [])
             for place in range(bisect_right(results, start, key=itemgetter(0)), len(results)):
@@ -109,7 +113,7 @@ class _Places:
                     break
                 if id(result) not in taken:
                     taken.add(id(result))
-                    found.setdefault(call_id, []).append(result)
+                    found.setdefault(call_id, []).append((index, result))
         return found
 
     def _after(self, start: int, call_id: str) -> tuple[list[int], int]:
@@ -117,8 +121,19 @@ class _Places:
         return places, bisect_right(places, start)
 
 
-def _chosen(calls: tuple[ToolCall, ...], answers: dict[str, list[ToolResult]], log: LossLog) -> list[ToolResult | None]:
-    """For each call its own result: by order where calls share an id, else the last one with its id."""
+def _end_of_results(messages: list[Message], index: int) -> int:
+    """Return the index of the first message after this one that has no results."""
+    end = index + 1
+    while end < len(messages) and messages[end].role == "tool":
+        end += 1
+    return end
+
+
+def _chosen(calls: tuple[ToolCall, ...], answers: _Answers, end: int, log: LossLog) -> list[ToolResult | None]:
+    """For each call its own result: by order where calls share an id, else the last one with its id.
+
+    A result at `end` or later comes after other messages, which it then precedes.
+    """
     calls_left = Counter(call.id for call in calls)
     queues = {call_id: deque(results) for call_id, results in answers.items()}
     chosen: list[ToolResult | None] = []
@@ -127,9 +142,12 @@ def _chosen(calls: tuple[ToolCall, ...], answers: dict[str, list[ToolResult]], l
         queue = queues.get(call.id)
         if queue and not calls_left[call.id]:
             while len(queue) > 1:
-                earlier = queue.popleft()
+                _, earlier = queue.popleft()
                 log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
-        chosen.append(queue.popleft() if queue else None)
+        index, result = queue.popleft() if queue else (0, None)
+        if result is not None and index >= end:
+            log.degrade(result, "", "place of a result", "it moves to its call, before the messages between them")
+        chosen.append(result)
     return chosen
 
 

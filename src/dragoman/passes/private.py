@@ -67,6 +67,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     # Facts about a candidate: its probability, and its finish reason in other words.
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
+    Image: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
     # Positions of a citation in what the provider read: only it reads them back.
     Text: frozenset(
@@ -77,8 +78,8 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 """Keys about how an answer was made, not about its content. One list for all: servers that use
 another's format copy its names, and no name here means two things."""
 
-_QUOTED: Mapping[type[Value], frozenset[str]] = {Text: BOOKKEEPING[Text]}
-"""The same in a request, which repeats the citations of earlier answers."""
+_QUOTED: Mapping[type[Value], frozenset[str]] = {kind: BOOKKEEPING[kind] for kind in (Text, ToolCall, Image)}
+"""The same in a request, which repeats the citations, calls and images of earlier answers."""
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 _NO_KEYS: frozenset[str] = frozenset()
 
@@ -140,6 +141,8 @@ COUNTED = (
     # Interactions, Cohere
     *("total_input_tokens", "total_output_tokens", "total_thought_tokens", "total_tool_use_tokens"),
     *("total_cached_tokens", "tokens", "billed_units", "cached_tokens"),
+    # DeepSeek
+    "prompt_cache_hit_tokens",
 )
 """Members of a usage object that the intermediate format models. One list for all, like `BOOKKEEPING`."""
 _COUNTED = frozenset(COUNTED)
@@ -148,7 +151,7 @@ _NO_COUNTS = frozenset({b"null", b"0", b"0.0", b"{}", b"[]", b'""', b"false"})
 _USAGE = "~usage"
 
 
-def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
+def _report_members(node: Completion, metadata: Metadata, profile: Profile, log: LossLog) -> None:
     """Notes members of the provider's usage object that no count of the intermediate format holds, such as its cost."""
     for family, notes in metadata.items():
         held = notes.get(_USAGE)
@@ -156,7 +159,7 @@ def _report_members(node: Completion, metadata: Metadata, log: LossLog) -> None:
             continue
         members: dict[str, Raw] = _read_members(held)
         for key, member in members.items():
-            if key not in _COUNTED and bytes(member) not in _NO_COUNTS:
+            if key not in _COUNTED and bytes(member) not in _NO_COUNTS and key not in profile.usage_members:
                 log.note(node, field_of_key(_COUNTS, key), key, f"only {family} reports it")
 
 
@@ -165,7 +168,7 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
     if usage.metadata is not None:
         if profile.family in usage.metadata:
             return
-        _report_members(node, usage.metadata, log)
+        _report_members(node, usage.metadata, profile, log)
     if usage.searches and not profile.counts_searches:
         log.note(node, "usage", f"{usage.searches} web searches", "this API does not count them")
     if usage.cached is not None and usage.cached > usage.input:

@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from dragoman.ir import AnyTool, ProviderTool, Request, ToolChoice, ToolDefinition
+from dragoman.ir import AnyTool, Metadata, ProviderTool, Request, ToolChoice, ToolDefinition
 from dragoman.ir.notes import ADDED, has_note
 from dragoman.losses import LossLog
+from dragoman.passes.names import name_alias
 from dragoman.passes.turns import declare_called_tools
 from dragoman.profile import HostedRule, Profile
 
@@ -95,19 +96,46 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
     log = LossLog()
     names: dict[str, tuple[str, ...]] = {}
     tools: list[AnyTool] = []
+    kinds: set[str] = set()
     for tool in given:
         if tool.metadata is not None and has_note(tool.metadata, ADDED):
             log.degrade(tool, "", f"place of tool {tool.name!r}", "this API has one list of tools, for all turns")
         if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
-        converted = tuple(_convert_tool(tool, model, profile, log))
+        converted = tuple([one for one in _convert_tool(tool, model, profile, log) if _is_first(one, tool, kinds, log)])
         tools += converted
         names[tool.name] = tuple(_chosen_names(converted, profile))
+    tools = list(_keep_distinct(tools, profile, log))
     most_calls = None
     if profile.limits_all_calls:
         tools, most_calls = _limit_all(tools, log)
     return _Crossing(given, profile, tuple(_load_deferred(tools, profile, log)), names, log, most_calls)
+
+
+def _keep_distinct(tools: list[AnyTool], profile: Profile, log: LossLog) -> Iterator[AnyTool]:
+    """Keeps the first of several tools with one name: those of a namespace get theirs only here."""
+    names: set[str] = set()
+    for tool in tools:
+        name = _name_at(profile, tool) if isinstance(tool, ProviderTool) else tool.name
+        if name in names:
+            log.drop(tool, "", f"tool {tool.name!r}", "a tool of this name is declared before it")
+            continue
+        if name is not None:
+            names.add(name)
+        yield tool
+
+
+def _name_at(profile: Profile, tool: ProviderTool) -> str | None:
+    """The name that no other tool of the target can have; None if its hosted tools have none."""
+    rule = profile.hosted.get(tool.kind or "")
+    if rule is None or not profile.shares_tool_names:
+        return None
+    return _ONLY_SEARCH if tool.kind == "tool_search" else rule.name
+
+
+_ONLY_SEARCH = "<tool search>"
+"""Stands for the name of the one tool that searches tools, which no choice and no function can have."""
 
 
 def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int | None]:
@@ -189,7 +217,7 @@ def _is_known(tool: ProviderTool, profile: Profile) -> bool:
 
 def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
     if tool.functions:
-        yield from _as_functions(tool, log)
+        yield from _as_functions(tool, profile, log)
         return
     rule = None if tool.kind is None else profile.hosted.get(tool.kind)
     why = "this API has no such tool" if tool.kind else f"it is run or defined by {tool.origin or 'its provider'}"
@@ -212,11 +240,40 @@ def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: 
     yield converted
 
 
-def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
+def _is_first(converted: AnyTool, tool: ProviderTool, kinds: set[str], log: LossLog) -> bool:
+    """Whether no tool of its kind came before it: two tools of a vendor can be one elsewhere."""
+    if not isinstance(converted, ProviderTool) or converted.kind in {None, "mcp"}:
+        return True
+    if converted.kind in kinds:
+        log.drop(tool, "", f"tool {tool.name!r}", "this API has one tool of this kind, which is declared before it")
+        return False
+    kinds.add(str(converted.kind))
+    return True
+
+
+def _as_functions(tool: ProviderTool, profile: Profile, log: LossLog) -> Iterator[ToolDefinition]:
     log.degrade(tool, "", f"tool {tool.name!r}", "sent as an ordinary function with its documented parameters")
     for function in tool.functions:
-        log.replaced(function, tool)
-        yield function
+        sent = structs.replace(
+            function, name=name_alias(function.name, profile), metadata=_without_public(tool, function, log)
+        )
+        if sent.name != function.name:
+            why = f"sent as {sent.name!r}: this API refuses the name"
+            log.degrade(tool, "", f"tool name {function.name!r}", why)
+        log.replaced(sent, tool)
+        yield sent
+
+
+def _without_public(tool: ProviderTool, function: ToolDefinition, log: LossLog) -> Metadata | None:
+    """Report what only the vendor understands of a function, and return the other notes."""
+    if function.metadata is None:
+        return None
+    kept: Metadata = {}
+    for family, entries in function.metadata.items():
+        kept[family] = {key: value for key, value in entries.items() if key[:1] == "~"}
+        for key in entries.keys() - kept[family].keys():
+            log.degrade(tool, "", f"{key} of tool {function.name!r}", f"only {tool.origin} understands it")
+    return kept
 
 
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
@@ -254,7 +311,7 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
     for entries in (tool.metadata or {}).values():
         for key in [key for key in entries if key[:1] != "~"]:
             log.degrade(tool, "", f"{key} of tool {tool.name!r}", f"only {tool.origin} understands it")
-    if (tool.authorization or tool.headers) and {"authorization", "headers"} & rule.options:
+    if any(getattr(tool, option) and option in rule.options for option in ("authorization", "headers")):
         log.note(tool, "", f"authorization of tool {tool.name!r}", "this API calls the server with it")
     if tool.cache is not None and not profile.cache_marks:
         log.degrade(tool, "", "cache mark on a tool", "this API takes none")

@@ -8,7 +8,18 @@ from operator import attrgetter
 from msgspec import structs
 
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.ir import (
+    AnyPart,
+    Message,
+    Opaque,
+    ProviderTool,
+    Request,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+)
 from dragoman.losses import LossLog
 from dragoman.passes.pairing import joined_turn
 from dragoman.profile import Profile
@@ -32,6 +43,51 @@ def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
 
 def _placement_error(message_index: int, part_index: int, reason: str, profile: Profile) -> EncodeError:
     return EncodeError(path=f"$.messages[{message_index}].parts[{part_index}]", reason=reason, target=profile.name)
+
+
+_READABLE = {
+    "compaction": ("content", "[summary of the conversation so far]\n{}\n"),
+    "connector_text": ("text", "{}"),
+}
+"""Kind of a vendor's block -> its member that is text for the model, and how another model gets it."""
+
+
+def show_readable_blocks(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Replaces blocks of another vendor by their text, if they are text for the model.
+
+    A summary that replaces the conversation before it is all that a model knows about it.
+    """
+    messages = tuple([_with_readable(message, profile, log) for message in request.messages])
+    if all(new is old for new, old in zip(messages, request.messages, strict=True)):
+        return request
+    return structs.replace(request, messages=messages)
+
+
+def _with_readable(message: Message, profile: Profile, log: LossLog) -> Message:
+    content = message.content_held
+    if isinstance(content, str):
+        return message
+    parts = tuple([_readable(part, profile, log) for part in content])
+    if all(new is old for new, old in zip(parts, content, strict=True)):
+        return message
+    shown = structs.replace(message, parts=parts)
+    log.replaced(shown, message)
+    return shown
+
+
+def _readable(part: AnyPart, profile: Profile, log: LossLog) -> AnyPart:
+    """Returns the text of a block; any other part as it is."""
+    if type(part) is not Opaque or part.origin == profile.family or part.kind not in _READABLE:
+        return part
+    key, shown = _READABLE[part.kind]
+    block = part.block
+    words = block.get(key) if isinstance(block, dict) else None
+    if not isinstance(words, str) or not words.strip():
+        return part
+    log.degrade(part, "", f"{part.origin} block {part.kind!r}", "sent as text: it belongs to the provider that made it")
+    text = Text(shown.format(words))
+    log.replaced(text, part)
+    return text
 
 
 def hoist_system(request: Request, profile: Profile, log: LossLog) -> Request:
