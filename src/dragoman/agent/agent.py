@@ -37,9 +37,9 @@ from dragoman.agent.tools import Tool, done, tool
 from dragoman.agent.tracing import Tracer
 from dragoman.drivers.base import Choice, Driver, Settings
 from dragoman.drivers.connect import connect
-from dragoman.drivers.sync import in_background
+from dragoman.drivers.sync import SyncDriver, in_background
 from dragoman.drivers.typed_output import NoOutput, OutputMode, output_of
-from dragoman.errors import InvalidValue
+from dragoman.errors import InvalidType, InvalidValue
 from dragoman.ir import AnyPart, Audio, Document, Image, Message, ProviderTool, Text, Usage
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ class Agent(Generic[OutputT]):
         if isinstance(driver, str):
             name, driver = driver, connect(driver)
             connected[name] = driver
+        _check_driver(driver)
         session = options.get("session")
         self._conversation = Conversation(
             driver, options.get("history", ()) or getattr(session, "messages", ()), session, connected
@@ -229,11 +230,13 @@ class Agent(Generic[OutputT]):
 
     def add_tools(self, tools: Iterable[AnyTool]) -> None:
         """Add tools: functions, `Tool`s, and tools that the provider runs itself (`ProviderTool`)."""
-        for given in tools:
+        if isinstance(tools, str | Tool) or not isinstance(tools, Iterable):
+            raise InvalidType(path="tools", expected="a list", found=type(tools).__name__, hint="put it into a list")
+        for place, given in enumerate(tools):
             if isinstance(given, ProviderTool):
                 self._hosted.append(given)
                 continue
-            one = given if isinstance(given, Tool) else tool(given)
+            one = given if isinstance(given, Tool) else tool(_checked_function(given, place))
             if one.name in self._tools:
                 raise ValueError(f"two tools are named {one.name!r}")
             self._tools[one.name] = one
@@ -437,6 +440,19 @@ class _Run(Generic[OutputT]):
             limit=ending.limit,
             pending=ending.pending,
         )
+
+
+def _check_driver(driver: object) -> None:
+    if isinstance(driver, SyncDriver) or not hasattr(driver, "query"):
+        found = type(driver).__name__
+        raise InvalidType(path="driver", expected="provider/model, or a driver of connect()", found=found)
+
+
+def _checked_function(given: Any, place: int) -> Any:
+    if callable(given):
+        return given
+    found = type(given).__name__
+    raise InvalidType(path=f"tools[{place}]", expected="a function, or a tool made of one", found=found)
 
 
 def _setup(options: AgentOptions, output_type: Any) -> Setup:

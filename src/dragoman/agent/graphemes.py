@@ -46,7 +46,7 @@ def cut_before(text: str, index: int) -> int:
     return lowest if lowest == 0 else index
 
 
-def clipped(text: str, start: int, length: int) -> tuple[int, int]:
+def clip(text: str, start: int, length: int) -> tuple[int, int]:
     """Return (start, end) of a window of at most about this length, moved so that it cuts no character."""
     begin = cut_before(text, start)
     end = cut_before(text, start + length)

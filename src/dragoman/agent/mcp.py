@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from msgspec import Struct
 
 from dragoman.agent.mcp_requests import Elicit, OpenUrl, ServerRequests
-from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, checking
+from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, schema_decoder
 from dragoman.drivers.base import Driver
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.installation import install_command
@@ -202,7 +202,7 @@ class McpServers:
         found = next((one for one in self._servers if one.name == name), None)
         if found is None:
             raise McpFailed(
-                f"no MCP server is named {name!r}; there are {', '.join(one.name for one in self._servers)}"
+                f"no MCP server is named {name!r}; known servers: {', '.join(one.name for one in self._servers)}"
             )
         return found
 
@@ -400,6 +400,7 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
         from dragoman.agent.mcp_http import bounded_client  # noqa: PLC0415
+        from dragoman.agent.mcp_stdio import ENCODING  # noqa: PLC0415
     except ImportError as error:
         words = f"{error.name} is not installed: {install_command('mcp')}"
         raise NotConfigured(words, missing="mcp") from None
@@ -409,7 +410,7 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
         stack.push_async_callback(http.aclose)
         return mcp.Client(streamable_http_client(address.url, http_client=http), **callbacks)
     parameters = mcp.StdioServerParameters(
-        command=address.command, args=list(address.args), env=dict(address.env), cwd=address.cwd
+        command=address.command, args=list(address.args), env=dict(address.env), cwd=address.cwd, encoding=ENCODING
     )
     # Not sys.stderr: it may have been replaced by an object without a file descriptor.
     return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr), **callbacks)
@@ -461,7 +462,7 @@ def _tool(server: _Server, listed: mcp_types.Tool, name: str) -> Tool:
     return Tool(
         definition=ToolDefinition(name, listed.description or "", schema),
         run=run,
-        decode=checking(schema),
+        decode=schema_decoder(schema),
         title=listed.title or (hints.title if hints is not None else None),
         read_only=hints is not None and hints.read_only_hint is True,
     )

@@ -10,8 +10,33 @@ MOST = 64 << 20
 """Maximum bytes of one answer, or of one stream of events, which the SDK then opens again."""
 
 
+MOST_VALUES = 300_000
+"""Maximum JSON values of one answer, or of one stream: the SDK makes an object of each, on the event loop, of up to a
+hundred times the size of its text."""
+
+
 class AnswerTooLarge(httpx2.ReadError):
     """An answer that exceeds the limit, or that is compressed and could."""
+
+
+class JsonValues:
+    """Counts the values of JSON that arrives in pieces, by what separates them outside of strings."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._in_string = False
+        self._rest = b""
+
+    def feed(self, data: bytes) -> int:
+        """Return the count so far."""
+        data = self._rest + data
+        whole = data.rstrip(b"\\")
+        self._rest = b"\\" * ((len(data) - len(whole)) % 2)  # what it escapes is in the next piece
+        parts = whole.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(parts[self._in_string :: 2])
+        self.count += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        self._in_string ^= len(parts) % 2 == 0
+        return self.count
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -19,11 +44,13 @@ class _Bounded(httpx2.AsyncByteStream):
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        size, values = 0, JsonValues()
         async for data in self._stream:
             size += len(data)
             if size > MOST:
                 raise AnswerTooLarge(f"the answer is larger than {MOST} bytes")
+            if values.feed(data) > MOST_VALUES:
+                raise AnswerTooLarge(f"the answer has more than {MOST_VALUES} values")
             yield data
 
     async def aclose(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from dragoman.agent.graphemes import clipped
+from dragoman.agent.graphemes import clip
 from dragoman.agent.output_stores import OutputStore
 from dragoman.agent.threads import in_thread
 from dragoman.agent.tools import Tool, tool
@@ -104,7 +104,7 @@ def _number_lines(lines: Sequence[str], chosen: Iterable[int], character_offset:
 def _window(line: str, offset: int) -> str:
     if offset == 0 and len(line) <= LINE:
         return line
-    start, end = clipped(line, offset, LINE)
+    start, end = clip(line, offset, LINE)
     rest = len(line) - end
     return line[start:end] + (f" [{rest} more characters: character_offset {end}]" if rest > 0 else "")
 

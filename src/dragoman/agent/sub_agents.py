@@ -7,7 +7,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agent.events import AnyAgentEvent, NestedEvent, UsageEvent
-from dragoman.agent.tools import HandOff, Output, Suspended, Tool, ToolContext, call_function, check_name, checking
+from dragoman.agent.tools import (
+    HandOff,
+    Output,
+    Suspended,
+    Tool,
+    ToolContext,
+    call_function,
+    check_name,
+    schema_decoder,
+)
 from dragoman.drivers.base import Driver
 from dragoman.ir import Message, ToolDefinition
 
@@ -61,7 +70,7 @@ def agent_tool(
         return _answer(result, own)
 
     definition = ToolDefinition(own, description, _TASK)
-    return Tool(definition=definition, run=run, decode=checking(_TASK), agent=worker_with, **options)
+    return Tool(definition=definition, run=run, decode=schema_decoder(_TASK), agent=worker_with, **options)
 
 
 async def _pass_on(event: AnyAgentEvent, context: ToolContext) -> None:
@@ -89,4 +98,4 @@ def hand_off_tool(driver: Driver | str, *, name: str, description: str, reason: 
         return HandOff(driver, reason)
 
     definition = ToolDefinition(name, description, _NOTHING)
-    return Tool(definition=definition, run=run, decode=checking(_NOTHING), sequential=True)
+    return Tool(definition=definition, run=run, decode=schema_decoder(_NOTHING), sequential=True)

@@ -224,7 +224,7 @@ def tool_from_schema(
     async def run(arguments: dict[str, Any], _context: ToolContext) -> Any:
         return await call_function(function, arguments)
 
-    return _make_tool(chosen, name, schema, run=run, decode=checking(schema), function=function)
+    return _make_tool(chosen, name, schema, run=run, decode=schema_decoder(schema), function=function)
 
 
 def client_tool(definition: ToolDefinition) -> Tool:
@@ -236,7 +236,7 @@ def client_tool(definition: ToolDefinition) -> Tool:
     return Tool(definition=definition, run=run, decode=dict, read_only=True)
 
 
-def checking(schema: Mapping[str, Any]) -> Decoder:
+def schema_decoder(schema: Mapping[str, Any]) -> Decoder:
     """Return a decoder that passes arguments through unchanged if the schema accepts them."""
 
     def decode(given: Any) -> dict[str, Any]:

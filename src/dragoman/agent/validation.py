@@ -78,13 +78,13 @@ def _kind(value: Any) -> str:
 def _as_text(value: Any) -> str:
     """Return the beginning of the value as JSON, without looking at the rest, however large it is."""
     try:
-        text = compact_text(_beginning(value, 4))
+        text = compact_text(_shorten(value, 4))
     except (EncodeError, UnicodeEncodeError, TypeError, ValueError, OverflowError):
         text = type(value).__name__
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _beginning(value: Any, levels: int) -> Any:
+def _shorten(value: Any, levels: int) -> Any:
     if isinstance(value, str):
         return value[:_SHOWN]
     if isinstance(value, int) and value.bit_length() > 64:  # noqa: PLR2004 - the range that the encoder accepts
@@ -94,9 +94,9 @@ def _beginning(value: Any, levels: int) -> Any:
     if not levels:
         return "…"
     if isinstance(value, list):
-        return [_beginning(item, levels - 1) for item in value[:_SHOWN]]
+        return [_shorten(item, levels - 1) for item in value[:_SHOWN]]
     first = (entry for entry, _ in zip(value.items(), range(_SHOWN), strict=False))
-    return {str(name)[:_SHOWN]: _beginning(member, levels - 1) for name, member in first}
+    return {str(name)[:_SHOWN]: _shorten(member, levels - 1) for name, member in first}
 
 
 def _same(one: Any, other: Any) -> bool:
