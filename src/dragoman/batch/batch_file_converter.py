@@ -12,15 +12,17 @@ from dragoman.batch.provider_files import BATCH_FILES, BatchFile, BatchItem, bat
 from dragoman.batch.record_converter import RecordConverter, read_json
 from dragoman.batch.rejects import Reject
 from dragoman.batch.repeated_ids import id_digest
+from dragoman.codecs.datasets.known_keys import severity_of, unread_keys
 from dragoman.codecs.encoded import Encoded
 from dragoman.detection import Detected
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, LossRefused
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.loss import Loss
 
 _KINDS = {"request": "request", "succeeded": "response", "errored": "error"}
 _FAILED = 400
+_NOT_OF_THE_LINE = "lines of batch files have no such key"
 _NOT_STREAMED = "a batch has no streams"
 _JOB_MODEL = "the model of a batch belongs to its job; name it when you create the job"
 
@@ -64,13 +66,14 @@ class BatchFileConverter(RecordConverter):
                 raise DecodeError(path="$", expected="an object", got="something else", source=file.name)
             item = file.read(file, data)
             found, encoded = self._body(item)
+            encoded = self._with_line_losses(encoded, data, item, file)
         if self._to is None:
             if item.outcome in {"expired", "canceled"}:
                 raise DecodeError(
                     path="$", expected="a result", got=f"a request that {item.outcome}", source="batch file"
                 )
             return found, encoded
-        return found, self._packed(self._to, item, found, encoded)
+        return found, self._pack_line(self._to, item, found, encoded, is_same=file is self._to)
 
     def _body(self, item: BatchItem) -> tuple[Detected, Encoded]:
         kind = _KINDS.get(item.outcome)
@@ -91,7 +94,21 @@ class BatchFileConverter(RecordConverter):
             losses.append(Loss(f"{item.path}.stream", "stream flag", "dropped", _NOT_STREAMED))
         return found, Encoded(encoded.content, tuple(losses), encoded.path, encoded.headers, encoded.status)
 
-    def _packed(self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded) -> Encoded:
+    def _with_line_losses(self, encoded: Encoded, data: Any, item: BatchItem, file: BatchFile) -> Encoded:
+        """Return the body with the losses of the line around it."""
+        lost = [Loss(path, key, severity_of(key), _NOT_OF_THE_LINE) for path, key, _ in unread_keys(data, file.keys)]
+        if lost and self._strict:
+            raise LossRefused(lost, target=self._target.name)
+        if item.echoed is not None and file is not self._to:
+            lost.append(Loss("$", "the request in the result", "noted", "only the result is converted"))
+        if not lost:
+            return encoded
+        losses = (*encoded.losses, *lost)
+        return Encoded(encoded.content, losses, encoded.path, encoded.headers, encoded.status)
+
+    def _pack_line(
+        self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded, *, is_same: bool
+    ) -> Encoded:
         """Return the line of the target's batch file for a converted body, with its losses."""
         losses = list(encoded.losses)
         body: Raw | None = Raw(encoded.content) if item.outcome in _KINDS else None
@@ -113,7 +130,14 @@ class BatchFileConverter(RecordConverter):
         failed = item.outcome == "succeeded" and encoded.status >= _FAILED
         outcome = "errored" if failed else item.outcome
         status = item.status if outcome != "errored" else encoded.status or item.status
-        packed = BatchItem(id=item_id, outcome=outcome, body=body, format=file.format, status=status, echoed=None)
+        packed = BatchItem(
+            id=item_id,
+            outcome=outcome,
+            body=body,
+            format=file.format,
+            status=status,
+            echoed=item.echoed if is_same else None,
+        )
         return Encoded(write_line(file, packed), tuple(losses))
 
     def _without_model(self, body: Raw, item: BatchItem, encoded: Encoded, losses: list[Loss]) -> Raw:

@@ -20,19 +20,29 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.job import JobError
+from dragoman.batch.loss_counter import LossCounter, count_by_severity
 from dragoman.batch.options import ConvertOptions, JobOptions
 from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.record_converter import read_json
 from dragoman.batch.rejects import Reject
 from dragoman.batch.report_page import render_answers_page
 from dragoman.batch.sources import STDIN, Source, find_sources, plan_shards, read_blocks, read_shard, split_lines
+from dragoman.batch.tally import LossCount
+from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
-from dragoman.errors import DecodeError, DragomanError, InvalidValue, ProviderError
+from dragoman.errors import DecodeError, DragomanError, EncodeError, InvalidValue, ProviderError
 from dragoman.ir import Request
+from dragoman.loss import Loss
 from dragoman.translate import decode_request
 
 _TAKEN = frozenset(Settings.__annotations__) & frozenset(Request.__struct_fields__) - {"model"}
+_NOT_SENT = {
+    "candidates": (1, "each request is asked for one answer"),
+    "max_tool_calls": (None, "a driver has no such setting"),
+    "stream": (False, "answers are stored whole"),
+}
+"""Settings of a request that a driver does not send, with the values that are what it does, and why."""
 _READING = JobOptions(convert=ConvertOptions(target="openai-chat"))
 """Only the limits are used: requests are read, not converted."""
 _TOKEN_BYTES = 4
@@ -89,6 +99,8 @@ class InferenceReport(Struct, kw_only=True):
     attempts: int = 0
     seconds: float = 0.0
     losses: dict[str, int] = {}
+    """How many losses there were, by severity."""
+    kinds_of_losses: list[LossCount] = []
     finishes: dict[str, int] = {}
 
     def summary(self) -> str:
@@ -98,6 +110,7 @@ class InferenceReport(Struct, kw_only=True):
             parts.append(f"{self.failed:,} failed")
         if self.resumed:
             parts.append(f"{self.resumed:,} from an earlier run")
+        parts += count_by_severity(self.losses)
         tokens = f"{self.input_tokens:,} input and {self.output_tokens:,} output tokens"
         return f"{', '.join(parts)}; {tokens}; {self.seconds:.1f} s"
 
@@ -303,6 +316,7 @@ class _Run:
         self._journal = journal
         self._on_answer = on_answer
         self._lines = AnswerLines(options.target)
+        self._losses = LossCounter()
         self.report = InferenceReport(model=options.model, resumed=len(journal.places))
 
     async def ask_all(self, sources: list[Source]) -> None:
@@ -314,6 +328,7 @@ class _Run:
                     self._refuse_more_errors()
                     await pace.wait()
                     await start(self._answer(source, line, name, record))
+        self.report.kinds_of_losses = self._losses.counts()
 
     def _refuse_more_errors(self) -> None:
         limit, failed = self._options.max_errors, self.report.failed
@@ -331,6 +346,10 @@ class _Run:
         try:
             result = await _ask(self._driver, question.request, self._options)
             content, _ = self._lines.answer(question.id, result.completion, question.request)
+        except (EncodeError, InvalidValue) as error:  # of the request itself: the same request fails again
+            self.report.failed += 1
+            self._note(_Entry(source, line, reject=reject_of(name, line, error)))
+            return
         except DragomanError as error:
             self.report.failed += 1
             self.report.retriable += 1
@@ -339,7 +358,14 @@ class _Run:
             self._note(_Entry(source, line, content=written, reject=reject_of(name, line, error), retried=True))
             return
         self._count(result)
+        self._count_losses((*_not_sent(question.request), *result.losses), name, line)
         self._note(_Entry(source, line, content=content))
+
+    def _count_losses(self, losses: tuple[Loss, ...], name: str, line: int) -> None:
+        for loss in losses:
+            self.report.losses[loss.severity] = self.report.losses.get(loss.severity, 0) + 1
+        if losses:
+            self._losses.add(losses, name, line)
 
     def _note(self, entry: _Entry) -> None:
         self._journal.add(entry)
@@ -351,8 +377,6 @@ class _Run:
         report.answered += 1
         report.attempts += result.metadata.attempts
         report.finishes[result.finish_reason] = report.finishes.get(result.finish_reason, 0) + 1
-        for loss in result.losses:
-            report.losses[loss.severity] = report.losses.get(loss.severity, 0) + 1
         if result.usage is not None:
             report.input_tokens += result.usage.input
             report.output_tokens += result.usage.output
@@ -369,6 +393,15 @@ async def _bounded(limit: int) -> AsyncIterator[Callable[[Coroutine[Any, Any, No
             group.create_task(work).add_done_callback(lambda _: places.release())
 
         yield start
+
+
+def _not_sent(request: Request) -> list[Loss]:
+    """Return the losses of settings that a driver does not send."""
+    return [
+        Loss(f"$.{name}", SETTING_NAMES[name], "dropped", why)
+        for name, (usual, why) in _NOT_SENT.items()
+        if (value := getattr(request, name)) is not None and value != usual
+    ]
 
 
 async def _ask(driver: Driver, request: Request, options: InferenceOptions) -> QueryResult:

@@ -34,10 +34,6 @@ TABLES = frozenset({"parquet", "arrow", "sqlite"})
 """Layouts with columns."""
 
 
-def _is_same(name: str, other: str) -> bool:
-    return Path(name).resolve() == Path(other).resolve()
-
-
 class JobError(DragomanError):
     """A job that cannot start or resume; the message says what to do."""
 
@@ -78,7 +74,10 @@ class Job:
         if self.output != STDOUT and not is_remote(self.output):
             if not self._is_folder and Path(self.output).is_dir():
                 raise JobError(f"{self.output} is a folder; name a file, or write shards with: -o {self.output}/new")
-            if any(not is_remote(one.name) and _is_same(one.name, self.output) for one in self.sources):
+            if any(
+                not is_remote(one.name) and Path(one.name).resolve() == Path(self.output).resolve()
+                for one in self.sources
+            ):
                 raise JobError(f"{self.output} is the source too; write to another file")
         for source in self.sources:
             if self.options.table is not None and source.layout != "sqlite":
@@ -110,7 +109,7 @@ class Job:
         for name in sinks.list_folder(self.folder):  # left by workers that were killed
             if name.startswith("part-") and name.endswith(sinks.UNFINISHED):
                 sinks.remove(f"{self.folder}/{name}")
-        return self._finished()
+        return self._read_finished()
 
     def _refuse_to_overwrite(self, *, overwrite: bool) -> None:
         if self.output == STDOUT or overwrite:
@@ -119,7 +118,7 @@ class Job:
         if taken:
             raise JobError(f"{self.output} exists; --overwrite replaces it")
 
-    def _finished(self) -> dict[str, ShardResult]:
+    def _read_finished(self) -> dict[str, ShardResult]:
         finished = {}
         for name in sinks.list_folder(self.state):
             content = sinks.read_file(f"{self.state}/{name}") if name.endswith(".done") else None

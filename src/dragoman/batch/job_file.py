@@ -16,7 +16,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.batch.job_states import ENDED, JobState
+from dragoman.batch.loss_counter import count_by_severity
 from dragoman.batch.provider_jobs import JobCounts
+from dragoman.batch.tally import LossCount
 from dragoman.errors import DragomanError
 from dragoman.private_files import create_private_folder
 
@@ -78,6 +80,7 @@ class BatchJob(Struct, kw_only=True):
     requests: int = 0
     rejected: int = 0
     losses: dict[str, int] = {}
+    kinds_of_losses: list[LossCount] = []
     parts: list[JobPart] = []
 
     @property
@@ -105,7 +108,9 @@ class BatchJob(Struct, kw_only=True):
         """Return lines for people."""
         counts = self.counts
         head = f"{self.state}: {self.requests:,} requests to {self.provider}/{self.model}"
-        lines = [f"{head}, {counts.succeeded:,} succeeded, {counts.failed:,} failed"]
+        outcomes = f"{counts.succeeded:,} succeeded, {counts.failed:,} failed"
+        lost = ", ".join(count_by_severity(self.losses))
+        lines = [f"{head}, {outcomes}" + (f"; in the requests {lost}" if lost else "")]
         for part in self.parts:
             word = part.provider_state or part.state
             known = "" if part.state != "unknown" else " (an unknown state)"

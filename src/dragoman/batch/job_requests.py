@@ -9,6 +9,7 @@ from msgspec import Raw, structs
 
 from dragoman.batch.inference import question_of, read_questions, reading_options, reject_of
 from dragoman.batch.job_file import BatchJob, BatchJobError, StoredRequest
+from dragoman.batch.loss_counter import LossCounter
 from dragoman.batch.provider_files import BATCH_FILES, written_id
 from dragoman.batch.provider_jobs import JOB_APIS, JobApi
 from dragoman.batch.rejects import Reject
@@ -16,6 +17,7 @@ from dragoman.batch.sources import find_sources
 from dragoman.drivers.remote import Channel
 from dragoman.errors import DragomanError, InvalidValue
 from dragoman.ir import Request
+from dragoman.loss import Loss
 from dragoman.translate import encode_request_for
 
 
@@ -47,27 +49,33 @@ class Preparation:
         self._job = job
         self._pattern = BATCH_FILES[job_api(job.provider).file].id_pattern
         self._ids: set[str] = set()
+        self._losses = LossCounter()
         self.rejects: list[Reject] = []
 
     def read(self, names: list[str]) -> Iterator[StoredRequest]:
         """Yield the requests that can be sent; the others go to `rejects`."""
         for source, line, name, record in read_questions(find_sources(names), reading_options()):
             try:
-                stored = self._stored(source, line, name, record)
+                stored = self._build_request(source, line, name, record)
             except DragomanError as error:
                 self.rejects.append(reject_of(name, line, error))
                 continue
             self._job.requests += 1
             yield stored
+        self._job.kinds_of_losses = self._losses.counts()
 
-    def _stored(self, source: int, line: int, name: str, record: bytes) -> StoredRequest:
+    def _build_request(self, source: int, line: int, name: str, record: bytes) -> StoredRequest:
         question = question_of(source, line, record)
         request = request_for_job(question.request, self._job)
         sent = written_id(question.id, self._pattern)
         if sent in self._ids:
             raise InvalidValue(path="$", expected="an id that no other line has", found=question.id)
         encoded = encode_request_for(request, self._channel.codec)
-        for loss in encoded.losses:
+        losses = encoded.losses
+        if question.request.stream:
+            losses += (Loss("$.stream", "stream flag", "dropped", "a batch has no streams"),)
+        for loss in losses:
             self._job.losses[loss.severity] = self._job.losses.get(loss.severity, 0) + 1
+        self._losses.add(losses, name, line)
         self._ids.add(sent)
         return StoredRequest(source, line, name, question.id, sent, Raw(msgspec.json.format(record, indent=-1)))

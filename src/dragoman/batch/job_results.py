@@ -11,9 +11,11 @@ from msgspec import UNSET, Struct, structs
 from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.job_file import BatchJob, JobFolder, JobPart, StoredRequest
 from dragoman.batch.job_requests import stored_request
+from dragoman.batch.loss_counter import LossCounter, count_by_severity
 from dragoman.batch.provider_files import BatchFile, BatchItem, read_id
 from dragoman.batch.record_converter import read_json
 from dragoman.batch.rejects import Reject, encode_rejects
+from dragoman.batch.tally import LossCount
 from dragoman.codecs.registry import Codec
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import with_own_names
@@ -44,6 +46,8 @@ class JobReport(Struct, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     losses: dict[str, int] = {}
+    kinds_of_losses: list[LossCount] = []
+    """Those of the requests, then those of the answers."""
 
     def summary(self) -> str:
         """Return one line for people."""
@@ -51,6 +55,7 @@ class JobReport(Struct, kw_only=True):
         parts += [f"{getattr(self, name):,} {name}" for name in _OUTCOMES[1:] if getattr(self, name)]
         if self.retryable:
             parts.append(f"{self.retryable:,} of them may be retried")
+        parts += count_by_severity(self.losses)
         return f"{', '.join(parts)}; {self.input_tokens:,} input and {self.output_tokens:,} output tokens"
 
 
@@ -116,6 +121,7 @@ def publish(reader: ResultReader) -> JobReport:
             if written is not UNSET:
                 stream.write(bytes(written) + b"\n")
     temporary.replace(output)
+    report.kinds_of_losses = [*job.kinds_of_losses, *outcomes.losses.counts()]
     _write_rejects(folder, rejects)
     encoded = msgspec.json.format(msgspec.json.encode(report))
     output.with_name(f"{output.name}.report.json").write_bytes(encoded)
@@ -141,6 +147,8 @@ class Outcomes:
     """The outcome of each request: a success of any part, or else that of the last part."""
 
     def __init__(self, reader: ResultReader) -> None:
+        self.losses = LossCounter()
+        """Those of the answers."""
         self._reader = reader
         self._found: dict[str, tuple[int, int, int, str]] = {}
         self._last: dict[int, int] = {}
@@ -202,6 +210,7 @@ def _written(
         line, encoded = lines.answer(stored.id, answered, request)
         for loss in encoded.losses:
             report.losses[loss.severity] = report.losses.get(loss.severity, 0) + 1
+        outcomes.losses.add(encoded.losses, stored.name, stored.line)
         if answered.usage is not None:
             report.input_tokens += answered.usage.input
             report.output_tokens += answered.usage.output

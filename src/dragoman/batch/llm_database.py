@@ -62,12 +62,12 @@ def _tools(database: sqlite3.Connection, link: str, column: str, ids: list[str])
     for id in ids:
         query = f"select t.* from tools t join {link} l on l.tool_id = t.id where l.{column} = ? order by t.id"  # noqa: S608 - our own names
         for row in _rows(database, link, query, id):
-            schema = _parsed(row.get("input_schema"))
+            schema = _parse_json(row.get("input_schema"))
             tools[row["name"]] = {"name": row["name"], "description": row["description"], "parameters": schema}
     return list(tools.values())
 
 
-def _parsed(text: Any) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return msgspec.json.decode(text) if text else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -113,7 +113,7 @@ def _turn(database: sqlite3.Connection, row: Fields) -> Iterator[Fields]:
         }
     prompt = _with_fragments(database, "prompt_fragments", id, row.get("prompt"))
     parts = [{"type": "text", "text": prompt}] if prompt else []
-    parts += [_attachment(one) for one in _attached(database, "prompt_attachments", "response_id", id)]
+    parts += [_attachment(one) for one in _read_attachments(database, "prompt_attachments", "response_id", id)]
     if parts:
         yield {"role": "user", "parts": parts}
     calls = _rows(database, "tool_calls", "select * from tool_calls where response_id = ? order by id", id)
@@ -136,7 +136,7 @@ def _with_fragments(database: sqlite3.Connection, link: str, id: str, text: Any)
     return "\n".join([*pieces, *([text] if text else [])])
 
 
-def _attached(database: sqlite3.Connection, link: str, column: str, id: Any) -> list[Fields]:
+def _read_attachments(database: sqlite3.Connection, link: str, column: str, id: Any) -> list[Fields]:
     query = (
         f'select a.* from attachments a join {link} l on l.attachment_id = a.id where l.{column} = ? order by l."order"'  # noqa: S608 - our own names
     )
@@ -170,14 +170,16 @@ def _parts(database: sqlite3.Connection, digest: str) -> list[Fields]:
 
 def _part(database: sqlite3.Connection, row: Fields) -> Fields:
     """Return a part as `llm` represents it, with the fragments and attachments that it refers to."""
-    payload = _parsed(row["payload"])
+    payload = _parse_json(row["payload"])
     part: Fields = {**(payload if isinstance(payload, dict) else {}), "type": row["type"]}
     if row["text"] is not None:
         part["text"] = row["text"]
     elif isinstance(pieces := part.pop("text_ref", None), list):
         part["text"] = "".join(_piece(database, piece) for piece in pieces if isinstance(piece, dict))
     if row["type"] == "attachment":
-        part |= next((_attachment(one) for one in _attached(database, "part_attachments", "part_id", row["id"])), {})
+        part |= next(
+            (_attachment(one) for one in _read_attachments(database, "part_attachments", "part_id", row["id"])), {}
+        )
     return part
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from dragoman.batch.tally import EXAMPLES, MAX_KINDS, Example, LossCount
 from dragoman.ir import Request
-from dragoman.loss import Loss
+from dragoman.loss import SEVERITIES, Loss
 from dragoman.losses import LossLog
 
-_INDEX = re.compile(r"\[\d+\]")
+_INDEX = re.compile(r"\[(?:\d+|'[0-9a-f]{8}-[0-9a-f-]{27}')\]")
+"""An index, or a random id: exports of chat applications have their messages by id."""
 
 
 class LossCounter:
@@ -97,7 +99,12 @@ def _shape_of(log: LossLog) -> tuple[tuple[str, ...], ...] | None:
     return tuple([entry[1:] for entry in entries])
 
 
+def count_by_severity(losses: Mapping[str, int]) -> list[str]:
+    """Return the numbers of losses of each severity that there are, as words."""
+    return [f"{losses[severity]:,} {severity}" for severity in SEVERITIES if losses.get(severity)]
+
+
 @lru_cache(maxsize=4_096)
 def pattern_of(path: str) -> str:
-    """Return the path with [*] for every index, so that the same place in all messages is one row of the report."""
+    """Return the path with [*] for every index or id: the same place in all messages is one row of the report."""
     return _INDEX.sub("[*]", path)

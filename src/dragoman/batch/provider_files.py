@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Raw, Struct
 
+from dragoman.codecs.datasets.known_keys import Keys, keys
 from dragoman.errors import DecodeError
 from dragoman.ir.values import encode_json, parse_json, to_raw
 
@@ -45,6 +46,8 @@ class BatchFile(Struct, frozen=True, kw_only=True):
     read: Callable[[BatchFile, Mapping[str, Any]], BatchItem]
     write: Callable[[BatchFile, BatchItem], dict[str, Any]]
     id_pattern: re.Pattern[str] = re.compile(r".+", re.DOTALL)
+    keys: Keys
+    """The keys of a line that are read, or that say nothing about the request; others are reported."""
     one_model: bool = False
     """The model belongs to the job: lines do not name it, and a file is for one model."""
 
@@ -96,6 +99,9 @@ def read_id(given: Any) -> str | None:
 
 _URLS = {"/chat/completions": "openai-chat", "/responses": "openai-responses"}
 _PATHS = {name: f"/v1{suffix}" for suffix, name in _URLS.items()}
+_OPENAI_KEYS = keys(
+    "custom_id method url body id", response=keys("status_code request_id body"), error=keys("code message param type")
+)
 _ENDED = {"batch_expired": "expired", "batch_cancelled": "canceled"}
 
 
@@ -248,8 +254,11 @@ def _rpc_error(item: BatchItem) -> dict[str, Any]:
 
 
 def _is_vertex(line: Mapping[str, Any]) -> bool:
-    request = line.get("request")
-    return isinstance(request, Mapping) and "contents" in request and "key" not in line and "custom_id" not in line
+    request, status = line.get("request"), line.get("status")
+    if not isinstance(request, Mapping) or "contents" not in request or "key" in line or "custom_id" in line:
+        return False
+    # A result has both, and its status is text: the number of a recorded HTTP exchange is none.
+    return isinstance(status, str) if "response" in line else status is None or isinstance(status, str)
 
 
 def _read_vertex(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
@@ -338,33 +347,41 @@ BATCH_FILES: dict[str, BatchFile] = {
     for file in (
         BatchFile(
             name="openai-batch", format="openai-chat", is_line=_is_openai, read=_read_openai, write=_write_openai,
+            keys=_OPENAI_KEYS,
         ),
         BatchFile(
             name="openai-responses-batch", format="openai-responses", is_line=lambda _: False, read=_read_openai,
-            write=_write_openai,
+            write=_write_openai, keys=_OPENAI_KEYS,
         ),
         BatchFile(
             name="anthropic-batch", format="anthropic-messages", is_line=_is_anthropic, read=_read_anthropic,
-            write=_write_anthropic, id_pattern=_NARROW,
+            write=_write_anthropic, id_pattern=_NARROW, keys=keys("custom_id params result"),
         ),
         BatchFile(
             name="gemini-batch", format="gemini", is_line=_is_gemini, read=_read_gemini, write=_write_gemini,
-            one_model=True,
+            one_model=True, keys=keys("key request response error", metadata=keys("key")),
         ),
         BatchFile(
             name="vertex-batch", format="vertex", is_line=_is_vertex, read=_read_vertex, write=_write_vertex,
-            id_pattern=_LABEL_VALUE, one_model=True,
+            id_pattern=_LABEL_VALUE, one_model=True, keys=keys("request response status processed_time"),
         ),
         BatchFile(
             name="bedrock-batch", format="bedrock-converse", is_line=_is_bedrock, read=_read_bedrock,
             write=_write_bedrock, id_pattern=_NARROW, one_model=True,
+            keys=keys("recordId modelInput modelOutput", error=keys("errorCode errorMessage")),
         ),
         BatchFile(
             name="mistral-batch", format="mistral", is_line=_is_mistral, read=_read_openai, write=_write_mistral,
-            one_model=True,
+            one_model=True, keys=_OPENAI_KEYS,
         ),
-        BatchFile(name="groq-batch", format="groq", is_line=lambda _: False, read=_read_openai, write=_write_openai),
-        BatchFile(name="xai-batch", format="xai", is_line=lambda _: False, read=_read_openai, write=_write_openai),
+        BatchFile(
+            name="groq-batch", format="groq", is_line=lambda _: False, read=_read_openai, write=_write_openai,
+            keys=_OPENAI_KEYS,
+        ),
+        BatchFile(
+            name="xai-batch", format="xai", is_line=lambda _: False, read=_read_openai, write=_write_openai,
+            keys=_OPENAI_KEYS,
+        ),
     )
 }  # fmt: skip
 """By name. Files of Together and of other servers with OpenAI's format are `openai-batch`."""

@@ -61,7 +61,8 @@ class RecordConverter:
         self._model_named: str | None = None
         self._error_status: int | None = None
         """HTTP status of an error body, if the record names it beside the body."""
-        self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
+        worst_allowed = SEVERITIES.index(options.leave_out) if options.leave_out else -1
+        self._left_out = frozenset(SEVERITIES[: worst_allowed + 1])
         self._sample, self._model, self._strict = options.sample, options.model, options.strict
         self._is_named = options.source is not None and options.kind != "auto"
         self._incoming = None if expected is None or expected.kind != "request" else codec(expected.format)
@@ -89,14 +90,14 @@ class RecordConverter:
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
         """Return the converted record as one line of JSON without line end; None if it was left out on purpose."""
-        if self._sample is not None and not _sampled(record, self._sample):
+        if self._sample is not None and not _is_sampled(record, self._sample):
             self._tally.not_sampled += 1
             return None
         self._input_sizes.append(len(record))
         try:
             found, encoded = self.translate(record)
         except DragomanError as error:
-            again = self._unpacked(record)
+            again = self._convert_unpacked(record)
             if again is None:
                 self.last_losses = ()
                 return self._reject(error, record, line)
@@ -182,7 +183,7 @@ class RecordConverter:
         found = detect(record)
         if found is None and expected.kind == "response" and is_bare_error(read_json(record)):
             found = Detected(expected.format, "error")
-        if found is None or not self._allowed(found) or found == expected:
+        if found is None or not self._is_allowed(found) or found == expected:
             raise error
         value = self._decode_or_none(record, found)
         if value is None and found.kind != "error":
@@ -195,7 +196,7 @@ class RecordConverter:
         except DecodeError:
             return None
 
-    def _unpacked(self, record: bytes) -> tuple[Detected, Encoded] | None:
+    def _convert_unpacked(self, record: bytes) -> tuple[Detected, Encoded] | None:
         """Convert a record that is readable once JSON text in it is parsed; None if that is not its problem."""
         try:
             inner = without_packed_json(record)
@@ -205,7 +206,7 @@ class RecordConverter:
 
     def _find(self, record: bytes) -> Detected:
         found = detect(record)
-        if found is not None and self._allowed(found):
+        if found is not None and self._is_allowed(found):
             return found
         if self._expected is not None:  # named or detected for the whole source, and the record reads as that
             return self._expected
@@ -214,7 +215,7 @@ class RecordConverter:
         expected = known or _UNKNOWN if self._options.kind == "auto" else f"a {self._options.kind}, as --kind says"
         raise DecodeError(path="$", expected=expected, got=got, source="record")
 
-    def _allowed(self, found: Detected) -> bool:
+    def _is_allowed(self, found: Detected) -> bool:
         """Return whether the caller's options permit this format and kind."""
         source, kind = self._options.source, self._options.kind
         return (source is None or found.format == source) and kind in {"auto", found.kind}
@@ -303,11 +304,7 @@ def _keys_left_over(value: Request | Completion) -> frozenset[str]:
     return frozenset(key for keys in (value.metadata or {}).values() for key in keys if not is_spelling(key))
 
 
-def _severities_from(worst_allowed: str) -> frozenset[str]:
-    return frozenset(SEVERITIES[: SEVERITIES.index(worst_allowed) + 1])
-
-
-def _sampled(record: bytes, share: float) -> bool:
+def _is_sampled(record: bytes, share: float) -> bool:
     """Return whether a record is in the sample: its hash decides, so the choice is repeatable."""
     return int.from_bytes(blake2b(record, digest_size=8).digest()) < share * (1 << 64)
 
@@ -325,7 +322,7 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
     """Return what the records of a source are: named by the caller, or what most of the first ones are."""
     if options.source is not None and options.kind != "auto":
         return Detected(options.source, options.kind)
-    found = [one for one in map(_detected, records) if one is not None]
+    found = [one for one in map(_detect_record, records) if one is not None]
     if options.source is not None:
         found = [Detected(options.source, one.kind) for one in found]
     if options.kind != "auto":
@@ -368,7 +365,7 @@ def unpacked_json(value: Any) -> Any:
     return value
 
 
-def _detected(record: bytes) -> Detected | None:
+def _detect_record(record: bytes) -> Detected | None:
     try:
         data = read_json(record)
         file = batch_file_of(data) if isinstance(data, Mapping) else None

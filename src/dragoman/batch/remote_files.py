@@ -30,7 +30,7 @@ def remote_file_system(name: str) -> tuple[Any, str]:
     except ImportError as error:  # each kind of storage needs its own package, which fsspec names
         raise NotConfigured(f"{name}: {error}", missing=str(error)) from error
     except ValueError as error:
-        raise NotConfigured(f"{name}: fsspec knows no such storage ({error})", missing="fsspec") from error
+        raise NotConfigured(f"{name}: fsspec has no such storage ({error})", missing="fsspec") from error
     return files, path
 
 

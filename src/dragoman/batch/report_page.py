@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from dragoman.batch.report import Report
-from dragoman.batch.tally import Example, Sizes
+from dragoman.batch.tally import Example, LossCount, Sizes
 from dragoman.loss import SEVERITIES
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def render_page(report: Report) -> str:
         "Records by format": _bars([(name, count, "bar") for name, count in _by_count(tally.formats)]),
         "Size of converted records": _size_bars(tally.output_sizes),
     }
-    return _document(title, where, _numbers(report), plots, f"{_losses(report)}\n{_rejects(report)}")
+    return _document(
+        title, where, _numbers(report), plots, f"{_losses(tally.losses, tally.converted)}\n{_rejects(report)}"
+    )
 
 
 def render_answers_page(report: InferenceReport, output: str) -> str:
@@ -84,11 +86,15 @@ def render_answers_page(report: InferenceReport, output: str) -> str:
         "How answers ended": _bars([(name, count, "bar") for name, count in _by_count(report.finishes)]),
         "Losses by severity": _bars([(name, count, name) for name, count in losses.items()]),
     }
-    return _document(title, f"→ {escape(output)}", _list(numbers), plots, "")
+    return _document(
+        title, f"→ {escape(output)}", _list(numbers), plots, _losses(report.kinds_of_losses, report.answered)
+    )
 
 
 def _document(title: str, where: str, numbers: str, plots: Mapping[str, str], tables: str) -> str:
-    figures = "\n".join(_figure(caption, drawing) for caption, drawing in plots.items())
+    figures = "\n".join(
+        f"<figure><figcaption>{caption}</figcaption>{drawing}</figure>" for caption, drawing in plots.items()
+    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{_STYLE}</style></head><body><main>
@@ -146,10 +152,6 @@ def _bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def _figure(caption: str, drawing: str) -> str:
-    return f"<figure><figcaption>{caption}</figcaption>{drawing}</figure>"
-
-
 def _bars(rows: Sequence[tuple[str, int, str]]) -> str:
     """Return horizontal bars with their numbers. A bar for a nonzero count is always visible."""
     if not any(count for _, count, _ in rows):
@@ -176,10 +178,9 @@ def _size_bars(sizes: Sizes) -> str:
     return _bars(rows)
 
 
-def _losses(report: Report) -> str:
-    losses = report.tally.losses
+def _losses(losses: Sequence[LossCount], converted: int) -> str:
     if not losses:
-        return "<h2>Losses</h2><p>None.</p>" if report.tally.converted else ""
+        return "<h2>Losses</h2><p>None.</p>" if converted else ""
     rows = (
         f'<tr><td class="{loss.severity}">{loss.severity}</td><td><code>{_path(loss.path)}</code></td>'
         f'<td class="wide">{escape(loss.what)}</td><td class="wide">{escape(loss.why)}</td>'

@@ -24,7 +24,7 @@ from msgspec import Struct, structs
 from dragoman.batch import tables
 from dragoman.batch.options import JobOptions
 from dragoman.batch.remote_files import is_remote, remote_file_system
-from dragoman.codecs.datasets.catalogue import is_session, known_dataset, session_of
+from dragoman.codecs.datasets.catalogue import is_session, known_dataset, readable_lines, session_of
 from dragoman.codecs.framing import BOM, JsonArray
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.codecs.stream_limits import Limits
@@ -204,8 +204,10 @@ def _stdin_source() -> Source:
     compression = _compression_of(start)
     text = _start_of_stdin(compression).removeprefix(BOM).lstrip()
     # Of one long line only the start is seen: it may be a line that is a list of messages, or an array of records.
-    # One that begins with a line end is what programs print for people.
-    is_array = text.startswith(b"[") and (text[1:].lstrip(b" \t\r").startswith(b"\n") or _starts_with_a_record(text))
+    line, end, _ = text.partition(b"\n")
+    goes_on = bool(end) and text.startswith((b"[", b"{")) and exact_json(line.strip()) is None
+    is_array = goes_on and (text.startswith(b"[") or _are_printed(text) or line.strip() == b"{")
+    is_array = is_array or (text.startswith(b"[") and _starts_with_a_record(text))
     return Source(STDIN, "array" if is_array else "lines", compression)
 
 
@@ -291,11 +293,22 @@ def _text_layout(text: bytes, suffix: str) -> Layout:
             if is_whole and _is_conversation(text):
                 return "record"
             return "lines" if suffix in _LINES and not rest and not is_whole else "array"
-        return "record" if is_whole and rest and exact_json(text.strip()) is not None else "lines"
+        if is_whole and rest and exact_json(text.strip()) is not None:
+            return "record"
+        return "array" if rest and _are_printed(text) else "lines"
     if not text.startswith(b"[") or suffix in _LINES or rest.strip() or _is_known(line):
         return "lines"
     first = next(iter(parse_json(value) or ()), None)
     return "array" if first is not None and _is_known(encode_json(first)) else "lines"
+
+
+def _are_printed(text: bytes) -> bool:
+    """Return whether records over many lines follow each other, as `jq` prints them."""
+    try:
+        first = next(iter(_array_framing().feed(text)), None)
+    except DragomanError:
+        return False
+    return first is not None and b"\n" in first and exact_json(first) is not None
 
 
 _LINES = frozenset({".jsonl", ".ndjson"})
@@ -496,9 +509,9 @@ def _blocks_of_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _whole_session(stream: IO[bytes], _size: int) -> Iterator[bytes]:
-    """Yield all lines as one list. A last line that was truncated when the program died is left out."""
+    """Yield all lines as one list."""
     lines = [line.strip() for block in _blocks_of_lines(stream, _CHUNK) for line in split_lines(block)]
-    found = [line for line in lines if line and exact_json(line) is not None]
+    found = readable_lines(filter(None, lines))
     if sum(map(len, found)) > MAX_BODY_BYTES:
         found = found[:1]  # rejected as the start of a session
     yield b"[" + b",".join(found) + b"]\n"
@@ -522,9 +535,12 @@ def _array_elements(stream: IO[bytes], size: int) -> Iterator[bytes]:
             if held >= size:
                 yield b"".join(block)
                 block, held = [], 0
-    block.extend(map(_as_line, framing.close()))
+    if not (is_cut := framing.is_open):
+        block.extend(map(_as_line, framing.close()))
     if block:
         yield b"".join(block)
+    if is_cut:
+        raise EOFError("the JSON ends before its last bracket")
 
 
 def _as_line(record: bytes) -> bytes:

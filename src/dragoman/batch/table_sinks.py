@@ -165,7 +165,7 @@ def join_tables(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
     with _writer(suffix, output, schema) as writer:
         for name in names:
             with opened(name) as stream:
-                writer.write_table(_fitted(_read_table(suffix, stream), schema))
+                writer.write_table(_fit_to_schema(_read_table(suffix, stream), schema))
 
 
 def _common_schema(schemas: Sequence[Any]) -> Any:
@@ -186,7 +186,7 @@ def _common_schema(schemas: Sequence[Any]) -> Any:
     return pyarrow.schema(fields)
 
 
-def _fitted(table: Any, schema: Any) -> Any:
+def _fit_to_schema(table: Any, schema: Any) -> Any:
     """Return the table with the columns of the schema, in its order."""
     pyarrow = arrow()
     columns = []

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import quote
 
 import msgspec
 
@@ -58,7 +59,11 @@ def edges(name: str, layout: str, options: JobOptions) -> list[int]:
     """Return where the shards of a table begin, and where the last one ends: rows, row groups or row ids."""
     if layout == "sqlite":
         return _sqlite_edges(name, options)
-    sizes = _group_sizes(name) if layout == "parquet" else [batch.nbytes for batch in _arrow_batches(name)]
+    if layout == "parquet":
+        metadata = _parquet_file(name).metadata
+        sizes = [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
+    else:
+        sizes = [batch.nbytes for batch in _arrow_batches(name)]
     found, total = [0], 0
     for group, size in enumerate(sizes, 1):
         total += size
@@ -79,7 +84,7 @@ def read_rows(name: str, layout: str, start: int, stop: int, options: JobOptions
 def rows_of(batch: pa.RecordBatch, column: str | None = None) -> Iterator[bytes]:
     """Yield the rows of a batch as JSON: the whole row, or the value of one column."""
     if column is not None and column not in batch.schema.names:
-        raise TableError(f"no column {column!r}; there are: {', '.join(batch.schema.names)}")
+        raise TableError(f"no column {column!r}; the columns are {', '.join(batch.schema.names)}")
     marked = [field.name for field in batch.schema if field.metadata and field.metadata.items() >= JSON_MARK.items()]
     if column is None and marked == batch.schema.names == [RECORD_COLUMN]:
         column = RECORD_COLUMN
@@ -119,7 +124,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _opened(name: str) -> Any:
+def _open_file(name: str) -> Any:
     if is_remote(name):
         files, path = remote_file_system(name)
         return files.open(path, "rb")
@@ -129,14 +134,9 @@ def _opened(name: str) -> Any:
 def _parquet_file(name: str) -> Any:
     pyarrow = arrow()
     try:
-        return pyarrow.parquet.ParquetFile(_opened(name))
+        return pyarrow.parquet.ParquetFile(_open_file(name))
     except pyarrow.ArrowException as error:
         raise TableError(f"cannot read {name}: it is not a Parquet file, or is damaged ({error})") from error
-
-
-def _group_sizes(name: str) -> list[int]:
-    metadata = _parquet_file(name).metadata
-    return [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
 
 
 def _parquet_batches(name: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
@@ -147,7 +147,7 @@ def _parquet_batches(name: str, start: int, stop: int) -> Iterator[pa.RecordBatc
 def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file in either layout: `datasets` writes the stream layout, others the file layout."""
     pyarrow = arrow()
-    source = _opened(name) if is_remote(name) else pyarrow.memory_map(name)
+    source = _open_file(name) if is_remote(name) else pyarrow.memory_map(name)
     try:
         reader = pyarrow.ipc.open_file(source)
     except pyarrow.ArrowInvalid:
@@ -171,10 +171,20 @@ def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterat
 _BOOLEANS = frozenset({"BOOLEAN", "BOOL"})
 
 
+@contextmanager
+def _connected(name: str) -> Iterator[sqlite3.Connection]:
+    """Yield a connection; errors of the file are those of the source."""
+    try:
+        with closing(_connect(name)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise TableError(f"cannot read {name}: it is not a SQLite file, or is damaged or locked ({error})") from error
+
+
 def _connect(name: str) -> sqlite3.Connection:
     if is_remote(name):
         raise TableError(f"cannot read {name}: SQLite reads files of this machine only; copy it to this machine first")
-    return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
+    return sqlite3.connect(f"file:{quote(name)}?mode=ro", uri=True)
 
 
 def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
@@ -185,7 +195,7 @@ def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
     if options.table in tables:
         return cast("str", options.table)
     problem = "name the table with --table" if options.table is None else f"no table {options.table!r}"
-    raise TableError(f"{name}: {problem}; there are: {', '.join(tables)}")
+    raise TableError(f"{name}: {problem}; the tables are {', '.join(tables)}")
 
 
 def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:
@@ -199,7 +209,7 @@ def quoted(name: str) -> str:
 
 def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
     """Return the row ids at which shards begin. Row sizes are unknown: a shard gets as many rows as fit on average."""
-    with closing(_connect(name)) as database:
+    with _connected(name) as database:
         if _is_llm(database, options):
             count = len(conversation_ids(database))
             return [*range(0, count, _LLM_CONVERSATIONS), count]
@@ -218,7 +228,7 @@ def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
 
 
 def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
-    with closing(_connect(name)) as database:
+    with _connected(name) as database:
         if _is_llm(database, options):
             yield from conversations(database, start, stop)
             return
@@ -227,7 +237,7 @@ def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Itera
         declared = {row[1]: str(row[2]).upper() for row in database.execute(f"pragma table_info({table})")}
         column = options.column or (RECORD_COLUMN if declared == {RECORD_COLUMN: "JSON"} else None)
         if column is not None and column not in declared:
-            raise TableError(f"{name}: no column {column!r}; there are: {', '.join(declared)}")
+            raise TableError(f"{name}: no column {column!r}; the columns are {', '.join(declared)}")
         query = f"select * from {table} where rowid >= ? and rowid < ? order by rowid"  # noqa: S608
         for row in database.execute(query, (start, stop)):
             value = row[column] if column is not None else _declared_values(row, declared)
