@@ -97,6 +97,14 @@ class Caller:
         if self.grant is not None:
             self._ticket = await self._access.enter(self.grant, request, cost, tokens)
 
+    async def enter_free(self) -> None:
+        """Admit a request that costs nothing under the rates of its key. Raises `Denied`.
+
+        Nothing is reserved: a reservation ends when the usage of its request is recorded, and this one has none.
+        """
+        if self.grant is not None:
+            self._ticket = await self._access.meter(self.grant)
+
     async def settle(self, record: Record) -> None:
         """Record the cost and free the slot for the next request, before the last byte is sent."""
         if self.grant is None:
@@ -112,7 +120,7 @@ class Caller:
         ticket, self._ticket = self._ticket, None
         return None if ticket is None else self._access.leave(ticket, 0)
 
-    def handed_over(self) -> Caller:
+    def hand_over(self) -> Caller:
         """Return a caller that takes over the slot, for work that continues after this request is answered."""
         other = Caller(self._access, self.grant, self._format)
         other._ticket, self._ticket = self._ticket, None
@@ -195,7 +203,11 @@ class Access:
                 await self._ledger.reserve(grant, request, cost, tokens)
             except OverBudget as over:
                 raise Denied(_SPENT if over.is_spent else _RESERVED) from None
-        if not grant.metered:
+        return await self.meter(grant) if grant.metered else None
+
+    async def meter(self, grant: Grant) -> Ticket | None:
+        """Admit a request under the rates of its key. Raises `Denied`."""
+        if self._ledger is None or not grant.metered:
             return None
         try:
             return await self._ledger.enter(grant)

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.registry import codec
-from dragoman.gateway.client_request import ClientRequest, complete_start, outgoing_of
+from dragoman.gateway.client_request import ClientRequest, complete_start, signature_filter
 from dragoman.gateway.config import CacheTable
 from dragoman.gateway.relay import LARGE
 from dragoman.gateway.request_records import Record
@@ -201,7 +201,7 @@ def replay_stream(answer: CachedAnswer, client_request: ClientRequest) -> tuple[
     encoder = StreamEncoder(protocol.format, account=account, **client_request.options)
     if hides_reasoning(client_request.decode(), codec(protocol.format).profile):
         encoder.change_events(HiddenReasoning(encoder.log))
-    outgoing = outgoing_of(client_request)
+    outgoing = signature_filter(client_request)
     if outgoing is not None:
         encoder.change_events(outgoing)
     out: list[bytes] = []

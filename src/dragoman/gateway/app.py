@@ -37,7 +37,7 @@ from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
-from dragoman.gateway.pass_through import pass_through
+from dragoman.gateway.pass_through import pass_through, usage_in
 from dragoman.gateway.realtime import realtime
 from dragoman.gateway.relay import INERT, LARGE, Failed, Relay, loss_headers, off_loop_if_large, refuse
 from dragoman.gateway.request_log import Log
@@ -211,6 +211,8 @@ class Gateway:
     def refuse(self, exchange: Exchange, record: Record, failure: Failure) -> None:
         if len(failure.message) > _LONGEST_MESSAGE:  # it quotes what the client sent, which may be megabytes
             failure = structs.replace(failure, message=f"{failure.message[:_LONGEST_MESSAGE]}…")
+        if failure.request_id is None and record.body_id is not None:
+            failure = structs.replace(failure, request_id=record.body_id)
         record.failure = failure.kind
         record.error = record.error or failure.message
         if exchange.started:
@@ -223,7 +225,7 @@ class Gateway:
             self.refuse(exchange, record, failed.failure)
             return
         record.failure, record.error, record.status = failed.failure.kind, failed.failure.message, raw.status
-        exchange.send(raw.status, {**JSON, **raw.headers, **INERT, **_marks(record)}, raw.body)
+        exchange.send(raw.status, {**record.id_headers, **JSON, **raw.headers, **INERT, **_marks(record)}, raw.body)
 
     # ── generating ──
 
@@ -324,12 +326,12 @@ class Gateway:
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.plan_request(caller, client_request, record)
         if ESTIMATE_HEADER in client_request.headers:
-            await self._estimate(client_request, plan, exchange, record)
+            await self._estimate(caller, client_request, plan, exchange, record)
             return
         if self.mcp_tools is not None and self.mcp_tools.requested_servers(client_request):
             await self._run_tools(self.mcp_tools, caller, client_request, plan, exchange, record)
             return
-        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._begin_keeping(client_request, plan, caller.id, exchange)
         keeping = None if beginning is None else await beginning
         sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
@@ -338,7 +340,7 @@ class Gateway:
                 await self._recall_signatures(sent, caller.id)
             if keeping is not None:
                 skips_model = client_request.known.generate is False
-                if await self._answered_early(keeping, caller, plan, exchange, record, skips_model=skips_model):
+                if await self._answer_early(keeping, caller, plan, exchange, record, skips_model=skips_model):
                     return
             cache, cached = self.cache, None
             if cache is not None:
@@ -363,7 +365,7 @@ class Gateway:
         finally:
             caller.leave()
 
-    async def _answered_early(
+    async def _answer_early(
         self,
         keeping: KeptAnswer,
         caller: Caller,
@@ -396,7 +398,7 @@ class Gateway:
         """Run MCP tools for the client until the model has answered, and send the answer."""
         if client_request.known.background:
             raise BadBody(Failure("invalid_request", "Tools of MCP servers are not run in the background.", 400))
-        beginning = self._keeping(client_request, plan, caller.id, exchange)
+        beginning = self._begin_keeping(client_request, plan, caller.id, exchange)
         keeping = None if beginning is None else await beginning
         sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
@@ -442,7 +444,7 @@ class Gateway:
             await self.settle(caller, record)
         else:
             self._measure(record)
-        headers = _marks(record)
+        headers = {**record.id_headers, **_marks(record)}
         if record.cache == "hit":
             headers["age"] = str(cached.age)
         if not client_request.stream:
@@ -452,12 +454,18 @@ class Gateway:
         exchange.start(200, {"content-type": kind, "cache-control": "no-cache", **headers}, content)
         exchange.finish()
 
-    async def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
-        """Send what the request would use and cost, without calling a provider."""
-        record.operation, record.status = "estimate", 200
-        size = len(client_request.body)
-        expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
-        exchange.send(200, {**JSON, **_marks(record)}, _encode(make_estimate(expected, plan)))
+    async def _estimate(
+        self, caller: Caller, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record
+    ) -> None:
+        """Send what the request would use and cost, without calling a provider. It counts as a request of the key."""
+        await self.enter_free(caller)
+        try:
+            record.operation, record.status = "estimate", 200
+            size = len(client_request.body)
+            expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
+            exchange.send(200, {**record.id_headers, **JSON, **_marks(record)}, _encode(make_estimate(expected, plan)))
+        finally:
+            caller.leave()
 
     async def _recall_signatures(self, client_request: ClientRequest, owner: str) -> None:
         """Look up what vendors signed earlier in this conversation, for clients of other formats."""
@@ -469,7 +477,7 @@ class Gateway:
         if self.signatures.may_know(request):
             client_request.remembered = await self.signatures.recall(request, owner)
 
-    def _keeping(
+    def _begin_keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
     ) -> Awaitable[KeptAnswer | None] | None:
         """Return the state that this request refers to or creates, if it is stored here; None for most formats."""
@@ -497,11 +505,19 @@ class Gateway:
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """Admit a request whose expected cost is given, or cannot be known before it has ended."""
+        self._check_crowd()
+        if caller.grant is not None:
+            await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
+
+    async def enter_free(self, caller: Caller) -> None:
+        """Admit a request that costs nothing itself. Raises `Denied`."""
+        self._check_crowd()
+        await caller.enter_free()
+
+    def _check_crowd(self) -> None:
         if self.metrics.in_flight > self.router.config.server.max_requests:
             words = "The gateway has reached its limit of requests in progress."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        if caller.grant is not None:
-            await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
 
     async def _put_whole(
         self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: KeptAnswer | None
@@ -521,7 +537,7 @@ class Gateway:
             await self.settle(caller, record)
         elif record.usage is not None:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
-        exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
+        exchange.send(whole.status, {**record.id_headers, **JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
         self,
@@ -534,7 +550,8 @@ class Gateway:
         client_request, translator = streamed.upstream_call.client_request, streamed.translator
         record.status = 200
         kind = _stream_type(client_request)
-        headers = {"content-type": kind, "cache-control": "no-cache", **streamed.headers, **_marks(record)}
+        own = {**record.id_headers, "content-type": kind, "cache-control": "no-cache"}
+        headers = {**own, **streamed.headers, **_marks(record)}
 
         async def ending() -> None:
             record.usage = translator.completion.usage
@@ -588,7 +605,7 @@ class Gateway:
 
     async def _warm_up(self, keeping: Keeping, exchange: Exchange, record: Record) -> None:
         """Handle `generate: false`: store the input without calling the model."""
-        events = keeping.warmed_up(record.model)
+        events = keeping.empty_stream(record.model)
         record.status, record.complete = 200, True
         keeping.publish(events)
         await keeping.keep_streamed()
@@ -601,7 +618,7 @@ class Gateway:
         """Reply with a queued response now, and run the request in the background."""
         background = keeping.background(plan.route)
         promise = await background.queue()
-        worker = caller.handed_over()
+        worker = caller.hand_over()
         captured, record.capture = record.capture, None
 
         async def work() -> None:
@@ -689,7 +706,7 @@ class Gateway:
         counter = COUNTERS[format]
         record.status = 200
         if candidate.upstream.channel.provider.format != format:
-            headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
+            headers = {**JSON, "x-dragoman-estimated": "true", **record.id_headers}
             tokens = await off_loop_if_large(len(client_request.body), estimate, client_request.body)
             exchange.send(200, headers, _encode(counter.encode(tokens)))
             return
@@ -702,8 +719,12 @@ class Gateway:
         path: Callable[[str], str],
         exchange: Exchange,
         record: Record,
+        spender: Caller | None = None,
     ) -> None:
-        """Call the upstream at another path of the client's own format, and pass its answer on."""
+        """Call the upstream at another path of the client's own format, and pass its answer on.
+
+        `spender` pays for the tokens that the answer reports; None if the endpoint is free.
+        """
         upstream_call = prepare_count(client_request, candidate, path)
         record.upstream, record.target = candidate.upstream.name, candidate.model
         if record.capture is not None:
@@ -712,7 +733,11 @@ class Gateway:
         if record.capture is not None:
             record.capture.received(whole.status, whole.body)
         record.status = whole.status
-        exchange.send(whole.status, {**JSON, **whole.headers, "x-request-id": record.id}, whole.body)
+        if spender is not None:
+            record.usage = usage_in(whole.body)
+            await self.settle(spender, record)
+        headers = {**record.id_headers, **JSON, **whole.headers, "x-request-id": record.id}
+        exchange.send(whole.status, headers, whole.body)
 
     # ── nothing ──
 

@@ -63,6 +63,8 @@ _MOST_MODELS = 100
 """Maximum number of models in a batch that a provider may run."""
 _GRANULARITY = 1 << 20
 """Each chunk of an upload but the last is a multiple of this: every chunk rewrites the stored file."""
+_ANY_MODEL = "\0"
+"""In place of a model: patterns of keys match it only if they match any model."""
 _LONGEST_COUNT = 15
 """Maximum digits of a number that a client sends."""
 _encode = msgspec.json.encode
@@ -93,7 +95,7 @@ class PassedRequest(msgspec.Struct):
 
     def send(self, body: object, headers: Mapping[str, str] | None = None) -> None:
         self.record.status, self.record.complete = 200, True
-        self.exchange.send(200, {**_JSON, "x-request-id": self.record.id, **(headers or {})}, _encode(body))
+        self.exchange.send(200, {**_JSON, **self.record.id_headers, **(headers or {})}, _encode(body))
 
     async def stored(self, part: str) -> Stored | None:
         """Return the object that the path names, if it is kept here and belongs to the caller."""
@@ -129,10 +131,10 @@ async def serve_here(
 def _destination(request: PassedRequest, models: Iterable[str], row_providers: Mapping[str, str]) -> Plan | None:
     """Return a plan for the upstream that serves all of these models and has batches, or None to run them here.
 
-    Batches of keys with a budget always run here, because only then is their cost counted in time.
+    Batches run here if the provider might spend or call what the key does not allow (`_may_run_at`).
     """
     named = list(models)
-    if request.wants_here or request.caller.has_budget or len(named) > _MOST_MODELS:
+    if request.wants_here or len(named) > _MOST_MODELS:
         return None
     router = request.gateway.router
     found: dict[str, Candidate] = {}
@@ -151,7 +153,18 @@ def _destination(request: PassedRequest, models: Iterable[str], row_providers: M
     if len(found) != 1:
         return None
     ((place, candidate),) = found.items()
+    if not _may_run_at(request.caller, place):
+        return None
     return Plan(place, (candidate,), PLAIN)
+
+
+def _may_run_at(caller: Caller, place: str) -> bool:
+    """Whether the provider may run batches of this key.
+
+    The cost of such a batch is not counted in time, and it might name models that are not found here: in files that
+    the provider reads differently, or that it was sent for another purpose.
+    """
+    return not caller.has_budget and caller.allows(f"{place}/{_ANY_MODEL}")
 
 
 def _with_upstream_models(request: PassedRequest, content: bytes, whole: bytes, models: Mapping[str, object]) -> bytes:
@@ -257,7 +270,7 @@ async def _file_content(request: PassedRequest) -> bool:
         return True
     exchange, store = request.exchange, request.gateway.batches.store
     request.record.status = 200
-    headers = {"content-type": "application/octet-stream", **INERT, "x-request-id": request.record.id}
+    headers = {"content-type": "application/octet-stream", **INERT, **request.record.id_headers}
     exchange.start(200, headers)
     sent = 0
     while data := await store.piece(stored.id, sent):  # in chunks: a whole file in memory per client would be too much
@@ -273,7 +286,7 @@ async def _send_results(request: PassedRequest, batch: str, outcomes: tuple[str,
     """Send the lines of results, a page at a time: a batch may have more than fits into memory."""
     exchange, store = request.exchange, request.gateway.batches.store
     request.record.status = 200
-    exchange.start(200, {"content-type": "application/x-jsonl", **INERT, "x-request-id": request.record.id})
+    exchange.start(200, {"content-type": "application/x-jsonl", **INERT, **request.record.id_headers})
     after = -1
     while lines := await store.results(batch, outcomes, after):
         after = lines[-1][0]
@@ -379,10 +392,12 @@ def _has_upstream(request: PassedRequest) -> bool:
 
 
 async def _create_batch(request: PassedRequest) -> bool | Plan:
-    if request.wants_other:
-        return False
-    created = await _CREATORS[request.format](request)
+    created = False if request.wants_other else await _CREATORS[request.format](request)
     if not isinstance(created, Created):
+        place = created.route if isinstance(created, Plan) else request.exchange.head.headers.get(PROVIDER_HEADER, "")
+        if not _may_run_at(request.caller, place):
+            words = "Batches of a key with limits are run by this gateway, which has to keep their files."
+            raise refuse(f"{words} Upload and create them with the header {PROVIDER_HEADER}: {THIS_GATEWAY}.")
         return created
     await _check_room(request, len(created.content))
     about = created.about
@@ -554,7 +569,7 @@ async def _batch_results(request: PassedRequest) -> bool:
 # ── lists ──
 
 
-async def listed_here(request: PassedRequest) -> tuple[list[dict[str, Any]], bool]:
+async def list_here(request: PassedRequest) -> tuple[list[dict[str, Any]], bool]:
     """Return a page of what is kept here for the caller, and whether there is more."""
     row, parameters = request.endpoint.passed, request.exchange.head.parameters
     part = "file" if row is not None and row.here == "list_files" else "batch"
@@ -579,7 +594,7 @@ async def _list(request: PassedRequest) -> bool:
     continues = bool(after) and await request.gateway.batches.store.find(after, request.caller.id) is not None
     if request.wants_other or (_has_upstream(request) and not continues and not request.wants_here):
         return False
-    shown, has_more = await listed_here(request)
+    shown, has_more = await list_here(request)
     if request.shape.names_are_paths:
         more = {"nextPageToken": shown[-1]["name"]} if has_more and shown else {}
         request.send({row.items: shown, **more})

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 from msgspec.structs import force_setattr
 
+from dragoman.codecs.reading import MALFORMED, misread, unreadable
 from dragoman.codecs.registry import codec
 from dragoman.drivers.remote import Call, Channel
 from dragoman.errors import DecodeError
@@ -58,12 +59,11 @@ def peek(body: bytes, format: str) -> Peek:
     try:
         return _peek(body)
     except msgspec.ValidationError as error:
-        words, _, where = str(error).partition(" - at `")
-        raise DecodeError(
-            path=where.rstrip("`") or "$", expected="a request of this API", got=words, source=format
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(path="$", expected="JSON", got=str(error), source=format) from None
+        raise misread(error, format) from None
+    except RecursionError:  # not `LimitExceeded`: a 413 would make clients shorten the conversation
+        raise DecodeError(path="$", expected="JSON", got="nesting too deep to read", source=format) from None
+    except MALFORMED as error:
+        raise unreadable(error, body, format) from None
 
 
 def check_model_key(client_request: ClientRequest) -> None:
@@ -125,12 +125,12 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
             target=protocol.format,
             request=self.client_request.decode(),
             opening=lambda start: complete_start(start, self.client_request),
-            outgoing=outgoing_of(self.client_request),
+            outgoing=signature_filter(self.client_request),
             **self.client_request.options,
         )
 
 
-def outgoing_of(client_request: ClientRequest) -> UnsignedEvents | None:
+def signature_filter(client_request: ClientRequest) -> UnsignedEvents | None:
     """Return the filter of stream events for a client that must not get other vendors' signatures, if needed."""
     return UnsignedEvents(family_of(client_request.protocol)) if client_request.hides_signatures else None
 

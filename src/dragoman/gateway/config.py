@@ -404,7 +404,7 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
 
 
 def _no_provider(kind: str) -> str:
-    return f"unknown provider {kind!r}; there are {', '.join(PROVIDERS)}"
+    return f"unknown provider {kind!r}; known providers: {', '.join(PROVIDERS)}"
 
 
 def _models(route: RouteTable) -> list[str]:

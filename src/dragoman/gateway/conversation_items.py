@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.gateway.state_errors import invalid_items
+from dragoman.gateway.state_errors import invalid_items, no_item
 
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode
@@ -57,20 +57,43 @@ def check_results(before: Sequence[Raw], own: Sequence[Raw]) -> None:
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
-def with_ids(items: Sequence[Raw]) -> list[tuple[str, bytes]]:
-    """Return each item with its id, and add missing ids."""
-    return [_with_id(item) for item in items]
+def with_ids(items: Sequence[Raw], seed: str = "") -> list[tuple[str, bytes]]:
+    """Return each item with its id, and add missing ids: random ones, or from `seed` and the item's place."""
+    return [_with_id(item, f"{seed}_{place}" if seed else secrets.token_hex(16)) for place, item in enumerate(items)]
 
 
-def _with_id(item: Raw) -> tuple[str, bytes]:
+def _with_id(item: Raw, new_id: str) -> tuple[str, bytes]:
     fields: dict[str, Any] = _object(item)
-    kind = msgspec.json.decode(fields.get("type", b'"message"'))
+    kind = msgspec.json.decode(fields.get("type", b"null")) or "message"
     id = msgspec.json.decode(fields["id"]) if "id" in fields else None
     if not isinstance(id, str) or not id:
-        id = f"{_PREFIXES.get(kind, 'item')}_{secrets.token_hex(16)}"
+        id = f"{_PREFIXES.get(kind, 'item')}_{new_id}"
     if kind == "message":
         fields = {"status": "completed", **fields, "content": _parts(fields)}
     return id, _encode({**fields, "id": id, "type": kind})
+
+
+_PAGE, _LONGEST_PAGE = 20, 100
+
+
+def page(items: list[tuple[str, bytes]], parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of items, newest first by default; `after` is the last item of the previous page."""
+    items = items if parameters.get("order") == "asc" else items[::-1]
+    ids = [id for id, _ in items]
+    after = parameters.get("after", "")
+    if after and after not in ids:
+        raise no_item(after)  # the first page again would never end
+    begin = ids.index(after) + 1 if after else 0
+    limit = parameters.get("limit", "")
+    size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
+    shown = items[begin : begin + size]
+    return {
+        "object": "list",
+        "data": [Raw(item) for _, item in shown],
+        "first_id": shown[0][0] if shown else None,
+        "last_id": shown[-1][0] if shown else None,
+        "has_more": begin + size < len(items),
+    }
 
 
 def _parts(message: Mapping[str, Any]) -> Any:

@@ -73,7 +73,8 @@ class PriceList:
     def cost(self, upstream: str, model: str, usage: Usage) -> float | None:
         found = self._rates.get((upstream, model)) or self.rates(upstream, model)
         cost = None if found is None else found.cost(usage)
-        return 0.0 if cost is not None and cost < 0 else cost
+        # Rounded, so that logs do not show 0.0007860000000000001. A token costs more than 1e-10.
+        return None if cost is None else max(round(cost, 12), 0.0)
 
     def _find(self, place: str, model: str) -> Rates | None:
         prices = self._config.prices

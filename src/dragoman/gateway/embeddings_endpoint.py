@@ -111,7 +111,7 @@ async def _ask(
         raise error_of(channel, Failure("server", words, 502))
     named = structs.replace(answer, model=answer.model or record.model)
     body = await off_loop_if_large(sum(map(len, answer.vectors)) * _DIGITS, client.encode_response, named, request)
-    return _Answered(body, back_headers({}, record), _usage(answer), calls[0].encoded.losses)
+    return _Answered(body, back_headers({}, record, channel), _usage(answer), calls[0].encoded.losses)
 
 
 def _usage(answer: EmbeddingResponse) -> Usage | None:
@@ -183,4 +183,4 @@ async def _pass_on(
         usage = _usage(await off_loop_if_large(len(content), decode, content, headers))
     except DecodeError:  # the client gets the answer anyway; only its tokens are not counted
         usage = None
-    return _Answered(content, back_headers(headers, record), usage)
+    return _Answered(content, back_headers(headers, record, channel), usage)

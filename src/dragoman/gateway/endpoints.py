@@ -260,7 +260,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
 )
-# The format in which unknown paths are answered.
+# The format in which unknown paths are answered; of other paths, that of the client's headers.
 _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), format)
     for pattern, format in (
@@ -272,7 +272,7 @@ _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"/model/", "bedrock-converse"),
         (r"/v2/|/cohere/", "cohere-chat"),
         (r"/v1/responses|/responses|/v1/conversations", "openai-responses"),
-        (r"", "openai-chat"),
+        (r"/v1/chat/|/chat/|/openai/", "openai-chat"),
     )
 )
 
@@ -288,7 +288,7 @@ def match_endpoint(head: Head) -> Endpoint:
         format, dialect = ("gemini", "gemini-live") if is_live else ("openai-chat", "openai")
         return Endpoint(format, "realtime", path=head.path if is_live else "", dialect=dialect)
     if head.method == "OPTIONS":
-        return Endpoint(_neighbour(head.path), "preflight")
+        return Endpoint(_neighbour(head), "preflight")
     if head.path in _MODELS and head.method == "GET":
         return Endpoint(_format_by_headers(head), "models")
     if head.method == "POST" and ("mbed" in head.path or head.path.endswith(":predict")):
@@ -299,7 +299,7 @@ def match_endpoint(head: Head) -> Endpoint:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:
             return _endpoint_of(pattern, found.groupdict(""), head)
-    return _match_passed(head) or Endpoint(_neighbour(head.path), "method" if _is_known_path(head) else "none")
+    return _match_passed(head) or Endpoint(_neighbour(head), "method" if _is_known_path(head) else "none")
 
 
 def _embedding(path: str) -> Endpoint | None:
@@ -350,7 +350,7 @@ def _format_by_headers(head: Head) -> str:
     # Cohere's client asks for the models of one endpoint, and identifies itself.
     if "x-client-name" in head.headers or "endpoint=" in head.query or "x-fern-language" in head.headers:
         return "cohere-chat"
-    return "openai-chat"
+    return "bedrock-converse" if "x-amz-date" in head.headers else "openai-chat"
 
 
 def _is_known_path(head: Head) -> bool:
@@ -358,5 +358,7 @@ def _is_known_path(head: Head) -> bool:
     return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS) or is_passed(head.path)
 
 
-def _neighbour(path: str) -> str:
-    return next(format for pattern, format in _NEIGHBOURS if pattern.match(path))
+def _neighbour(head: Head) -> str:
+    """Return the format in which a request to an unknown path is answered."""
+    known = next((format for pattern, format in _NEIGHBOURS if pattern.match(head.path)), None)
+    return known or _format_by_headers(head)

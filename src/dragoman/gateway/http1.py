@@ -460,7 +460,8 @@ class Http1Connection(BufferedReader):
         except HttpParserUpgrade:  # a pipelined request asks for another upgrade
             self._no_more = True
         except HttpParserError as error:
-            if not self._no_more:  # llhttp refuses bytes after a request that ends its connection
+            # llhttp refuses bytes after a request that ends its connection; such bytes are ignored.
+            if not self._no_more or self._incoming is not None:
                 self._bad = self._bad or BadRequest(f"not HTTP/1.1: {error}")
         if self._pieces:
             self._take_body()

@@ -42,7 +42,7 @@ async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
 
 def _put(exchange: Exchange, record: Record, body: bytes, headers: Mapping[str, str] = JSON) -> None:
     record.status = 200
-    exchange.send(200, {**headers, "x-request-id": record.id}, body)
+    exchange.send(200, {**headers, **record.id_headers}, body)
 
 
 async def _interaction(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -75,7 +75,7 @@ async def _resume(gateway: Gateway, found: Kept, last_event_id: str, exchange: E
 async def follow(events: RunningEvents, place: int, exchange: Exchange, record: Record) -> None:
     """Send the events from this place on as they come. A client that falls behind the buffer is cut off."""
     record.status = 200
-    exchange.start(200, {**_EVENTS, "x-request-id": record.id})
+    exchange.start(200, {**_EVENTS, **record.id_headers})
     with suppress(UnknownEvent):
         async for batch in events.read(place):
             if exchange.write(batch):
@@ -118,13 +118,13 @@ async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchang
         raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
     record.status = answer.status
     kind = answer.headers.get("content-type", JSON["content-type"])
-    exchange.send(answer.status, {"content-type": kind, "x-request-id": record.id}, body)
+    exchange.send(answer.status, {"content-type": kind, **record.id_headers}, body)
 
 
 async def _pass_on(answer: HttpResponse, exchange: Exchange, record: Record) -> None:
     """Forward the events of a stream that the upstream resumes, as they come."""
     record.status = answer.status
-    exchange.start(answer.status, {**_EVENTS, "x-request-id": record.id})
+    exchange.start(answer.status, {**_EVENTS, **record.id_headers})
     try:
         await stream_to(answer, exchange.write, exchange.drain)
     except ProviderError:

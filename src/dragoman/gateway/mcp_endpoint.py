@@ -120,7 +120,7 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
         raise BadBody(Failure("invalid_request", "This MCP server has no stream of its own: use POST.", 405))
     if len(exchange.body) > _LARGEST:
         raise BadBody(Failure("too_large", f"A message of MCP may have {_LARGEST} bytes.", 413))
-    await gateway.enter_at(caller, record)
+    await gateway.enter_free(caller)
     _visit.set(_McpRequest(gateway, caller, exchange.head, record))
     try:
         record.status = await gateway.mcp_endpoint.serve(exchange)

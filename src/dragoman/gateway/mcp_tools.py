@@ -73,24 +73,26 @@ class McpTools:
         self._offered: tuple[Offered, ...] = ()
 
     async def open(self) -> None:
-        """Connect to the servers. One that cannot be reached is logged and left out."""
-        found: list[Offered] = []
-        for name, table in self.table.servers.items():
-            try:
-                servers = McpServers(
-                    {name: _address(table, self._environment)},
-                    timeout=self.table.call_seconds,
-                    connect_timeout=self.table.connect_seconds,
-                )
-                await self._stack.enter_async_context(servers)
-            except (DragomanError, ValueError) as error:
-                self._log.event("mcp_server_failed", server=name, error=str(error))
-                continue
-            found += [Offered(name, one) for one in servers.tools() if _matches(one.name, table.allow)]
+        """Connect to the servers, to all at a time. One that cannot be reached is logged and left out."""
+        found = [one for offered in await asyncio.gather(*map(self._connect, self.table.servers)) for one in offered]
         names = tool_names([(one.server, one.tool.name) for one in found])
         self._offered = tuple(
             Offered(one.server, _with_name(one.tool, name)) for one, name in zip(found, names, strict=True)
         )
+
+    async def _connect(self, name: str) -> list[Offered]:
+        table = self.table.servers[name]
+        try:
+            servers = McpServers(
+                {name: _address(table, self._environment)},
+                timeout=self.table.call_seconds,
+                connect_timeout=self.table.connect_seconds,
+            )
+            await self._stack.enter_async_context(servers)
+        except (DragomanError, ValueError) as error:
+            self._log.event("mcp_server_failed", server=name, error=str(error))
+            return []
+        return [Offered(name, one) for one in servers.tools() if _matches(one.name, table.allow)]
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -115,7 +117,7 @@ class McpTools:
             if "*" in names:
                 return tuple(self.table.servers)
             if unknown := [name for name in names if name not in self.table.servers]:
-                words = f"no MCP server is named {unknown[0]!r} here; there are {', '.join(self.table.servers)}"
+                words = f"no MCP server is named {unknown[0]!r} here; known servers: {', '.join(self.table.servers)}"
                 raise BadBody(Failure("invalid_request", words, 400, parameter=HEADER))
             return names
         if b'"mcp' not in client_request.body:
@@ -152,7 +154,14 @@ class McpTools:
                 used = record.usage = completion.usage if used is None else add_usage(used, completion.usage)
             ours = [call for call in completion.tool_calls if call.name in tools]
             if not ours or not rounds_left or len(ours) < len(completion.messages[0].tool_calls):
-                record.losses += tuple(_loss_of_call(call, is_over=not rounds_left) for call in ours)
+                why = (
+                    "the same turn calls functions of the client"
+                    if rounds_left
+                    else "the limit of tool rounds is reached"
+                )
+                record.losses += tuple(
+                    Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why) for call in ours
+                )
                 return structs.replace(_without(completion, ours), usage=used)
             calls_left -= len(ours)
             results = await self._run_all(ours, tools, record, is_over=calls_left < 0)
@@ -241,11 +250,6 @@ def _cut(result: ToolResult, most: int) -> ToolResult:
     if result.kind == "error":
         return ToolResult(result.tool_call_id, result.name, "error", cut)
     return ToolResult(result.tool_call_id, result.name, "text", cut)
-
-
-def _loss_of_call(call: ToolCall, *, is_over: bool) -> Loss:
-    why = "the limit of tool rounds is reached" if is_over else "the same turn calls functions of the client"
-    return Loss("$", f"call of the gateway's tool {call.name!r}", "dropped", why)
 
 
 def _without(completion: Completion, calls: Sequence[ToolCall]) -> Completion:

@@ -51,9 +51,9 @@ class Catalogue:
             for place, names in zip(places, found, strict=True)
             for name in names
         ]
-        return tuple(dict.fromkeys([*routes, *self._matching(listed), *listed]))
+        return tuple(dict.fromkeys([*routes, *self._match_wildcards(listed), *listed]))
 
-    def _matching(self, listed: Sequence[Listed]) -> list[Listed]:
+    def _match_wildcards(self, listed: Sequence[Listed]) -> list[Listed]:
         """Return names without provider that a wildcard route accepts: its targets, and listed models it matches."""
         found: list[Listed] = []
         for pattern, route in self._router.config.routes.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 from msgspec import Raw
@@ -12,27 +14,62 @@ from dragoman.errors import DecodeError
 from dragoman.ir.values import encode_json
 
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
+_entries = msgspec.json.Decoder(list[Raw]).decode
+_text = msgspec.json.Decoder(str).decode
 
 _MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
 _COLON = re.compile(rb"\s*:")
-_ESCAPED_LETTER = re.compile(rb"\\u00[46]")
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
+_WANTED = "one model, under `model`"
+_FURTHER = frozenset({"models", "fallbacks", "fallback_models"})
+"""Keys that name models for the provider to call instead: of OpenRouter (`models`), Anthropic (`fallbacks`), others."""
+_WITH_MODELS = frozenset({"tools", "plugins"})
+"""Lists whose entries may name a model for the provider to call meanwhile, such as an advisor."""
+_CHECKED = frozenset({"model"}) | _FURTHER | _WITH_MODELS
+_QUOTED = tuple(f'"{name}"'.encode() for name in _CHECKED)
+_MODEL_NAMES = frozenset({"model", "models"})
+_NOTHING = frozenset({b"null", b"[]", b'""'})
 
 
 def check_one_model(body: bytes, source: str) -> None:
-    """Raise `DecodeError` if a JSON body names a second model, in other letters or under the same key.
+    """Raise `DecodeError` if a JSON body names a second model.
 
-    Some servers ignore the case of a key (such as those in Go), and of a key that is given twice some read the first.
+    It may be under the same key, of which some servers read the first; under one in other letters, which some accept
+    (such as those in Go); or under a key for fallbacks or a tool of the provider, which would call it too.
     """
-    wanted = "one model, under `model`"
-    for key in _object(body):
-        if key != "model" and key.lower() == "model":
-            raise DecodeError(path=f"$.{key}", expected=wanted, got=f"the key {key!r}", source=source)
-    if body.count(b'"model"') > 1 or _ESCAPED_LETTER.search(body):
-        keys = sum(_is(token[0], "model") for token in _outer_strings(body) if _COLON.match(body, token.end()))
-        if keys > 1:
-            raise DecodeError(path="$.model", expected=wanted, got="the key twice", source=source)
+    for key, value in _object(body).items():
+        lowered = key.lower()
+        if (key != "model" and lowered == "model") or (lowered in _FURTHER and bytes(value) not in _NOTHING):
+            raise DecodeError(path=f"$.{key}", expected=_WANTED, got=f"the key {key!r}", source=source)
+        if lowered in _WITH_MODELS:
+            _check_entries(key, value, source)
+    if _ESCAPED_LETTER.search(body) or any(body.count(key) > 1 for key in _QUOTED):
+        tokens = (token[0] for token in _outer_strings(body) if _COLON.match(body, token.end()))
+        times = Counter(name for token in tokens if (name := _text(token)) in _CHECKED)
+        for name in [name for name, count in times.items() if count > 1]:
+            raise DecodeError(path=f"$.{name}", expected=_WANTED, got="the key twice", source=source)
+
+
+def _check_entries(name: str, value: Raw, source: str) -> None:
+    """Raise `DecodeError` if an entry of a list names a model, itself or in its parameters."""
+    entries: list[Raw] = []
+    with suppress(msgspec.ValidationError):  # another value: the decoder of the format reports it
+        entries = _entries(value)
+    for place, entry in enumerate(entries):
+        found = _members(entry)
+        for key, named in [*found.items(), *_members(found.get("parameters")).items()]:
+            if key.lower() in _MODEL_NAMES and bytes(named)[:1] in {b'"', b"["} and bytes(named) not in _NOTHING:
+                path = f"$.{name}[{place}]"
+                raise DecodeError(path=path, expected=_WANTED, got=f"the key {key!r}", source=source)
+
+
+def _members(value: Raw | None) -> dict[str, Raw]:
+    """Return the members of an object; none if it is not one."""
+    with suppress(msgspec.ValidationError):
+        return {} if value is None else _object(value)
+    return {}
 
 
 def with_model(body: bytes, old: str, new: str) -> bytes:
@@ -65,4 +102,4 @@ def _outer_strings(body: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _is(quoted: bytes, text: str) -> bool:
-    return bool(msgspec.json.decode(quoted) == text)
+    return _text(quoted) == text

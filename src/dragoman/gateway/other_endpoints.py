@@ -23,7 +23,7 @@ from dragoman.gateway.openapi import description
 from dragoman.gateway.relay import Failed, own_key_refused
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
-from dragoman.gateway.state_errors import not_found
+from dragoman.gateway.state_errors import not_found, not_streamable
 from dragoman.gateway.stored_responses import Noted, Responses, input_items
 from dragoman.ir import Failure
 
@@ -44,7 +44,7 @@ Handler: TypeAlias = Callable[["Gateway", Endpoint, Exchange, Record], Awaitable
 
 def _put(exchange: Exchange, record: Record, body: object) -> None:
     record.status = 200
-    exchange.send(200, {**JSON, "x-request-id": record.id}, _encode(body))
+    exchange.send(200, {**JSON, **record.id_headers}, _encode(body))
 
 
 # ── models ──
@@ -140,7 +140,7 @@ async def _ready(gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, reco
     problem = gateway.access.problem
     record.status = 503 if problem else 200
     answer = {"status": "unhealthy", "problem": problem} if problem else {"status": "healthy"}
-    exchange.send(record.status, {**JSON, "x-request-id": record.id}, _encode(answer))
+    exchange.send(record.status, {**JSON, **record.id_headers}, _encode(answer))
 
 
 async def _openapi(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -219,6 +219,8 @@ async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
 
 async def _response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     if found := await _find_stored(gateway, endpoint, exchange, record):
+        if exchange.head.parameters.get("stream") == "true":
+            raise not_streamable(found.id)
         _put(exchange, record, Raw(found.response))
 
 
@@ -230,7 +232,8 @@ async def _delete_response(gateway: Gateway, endpoint: Endpoint, exchange: Excha
 
 async def _input_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     if found := await _find_stored(gateway, endpoint, exchange, record):
-        _put(exchange, record, input_items(await gateway.responses.store.chain(found.id, found.owner)))
+        chain = await gateway.responses.store.chain(found.id, found.owner)
+        _put(exchange, record, input_items(chain, exchange.head.parameters))
 
 
 async def _cancel_response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -255,7 +258,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
         message = f"the upstream answered {_UNAUTHORISED}"
         raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
     record.status = answer.status
-    exchange.send(answer.status, {**JSON, "x-request-id": record.id}, body)
+    exchange.send(answer.status, {**JSON, **record.id_headers}, body)
 
 
 def query_for_upstream(head: Head) -> str:

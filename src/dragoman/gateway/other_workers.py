@@ -140,9 +140,9 @@ class OtherWorkers:
         def for_clients(exchange: Exchange) -> Awaitable[None]:
             return self.hand_over(exchange) if is_for_the_page(exchange.head) else application(exchange)
 
-        servers = [await _listening(self._socket(self._place), for_workers, limits)]
+        servers = [await _listen(self._socket(self._place), for_workers, limits)]
         if self.is_first:
-            servers.append(await _listening(self._page, application, limits))
+            servers.append(await _listen(self._page, application, limits))
         gateway.other_workers = self
         shows_the_page = self.is_first or not gateway.config.server.page
         try:
@@ -153,7 +153,7 @@ class OtherWorkers:
                 await server.close(0.0)
 
 
-async def _listening(path: str, application: Application, limits: ServerLimits) -> Server:
+async def _listen(path: str, application: Application, limits: ServerLimits) -> Server:
     Path(path).unlink(missing_ok=True)  # noqa: ASYNC240 - left by the worker that this one replaces
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(path)

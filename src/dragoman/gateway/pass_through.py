@@ -20,11 +20,12 @@ from msgspec import Raw, Struct, structs
 
 import dragoman
 from dragoman.drivers.providers import Target
-from dragoman.drivers.remote import Call
+from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
 from dragoman.gateway.access import Caller, Denied, presented_key
-from dragoman.gateway.batch_endpoints import PassedRequest, listed_here, serve_here
+from dragoman.gateway.answer_keys import without_keys_in
+from dragoman.gateway.batch_endpoints import PassedRequest, list_here, serve_here
 from dragoman.gateway.batch_formats import address_of
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.endpoints import Endpoint
@@ -33,7 +34,7 @@ from dragoman.gateway.http_request import BadBody, Head, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.other_endpoints import query_for_upstream
 from dragoman.gateway.passed_endpoints import PROVIDER_HEADER, Passed
-from dragoman.gateway.relay import INERT, failed_as, kept_headers, off_loop_if_large
+from dragoman.gateway.relay import INERT, as_failed, kept_headers, off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import PLAIN, Candidate, Plan
 from dragoman.gateway.state_errors import UnknownResponse
@@ -178,7 +179,8 @@ def _no_provider(row: Passed, providers: Sequence[str]) -> Failure:
         f"{', '.join(providers)} has no endpoint for it" if providers else "no provider that is configured here has it"
     )
     words = (
-        f"{row.name.capitalize()} passes through this gateway unchanged, and {whose}. These providers have it: {could}."
+        f"Requests for {row.name} pass through this gateway unchanged, and {whose}. "
+        f"These providers have it: {could} (not their simulators)."
     )
     return Failure("invalid_request", words, _NOT_IMPLEMENTED)
 
@@ -334,18 +336,19 @@ def _upload_url(url: str, head: Head, base_url: str) -> str:
     return urlunsplit((own_url.scheme, own_url.netloc, given.path.removeprefix(base.path), query, ""))
 
 
-def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
-    kept = kept_headers(headers) | {name: headers[name] for name in _BACK if name in headers}
+def back_headers(headers: Mapping[str, str], record: Record, channel: Channel) -> dict[str, str]:
+    kept = {name: headers[name] for name in _BACK if name in headers}
     kept |= {name: value for name, value in headers.items() if name.startswith(_UPLOADING)}
+    kept = kept_headers(headers, channel) | without_keys_in(kept, channel)
     upstream = f"{record.upstream}/{record.target}" if record.target else record.upstream
-    return {**kept, **INERT, "x-request-id": record.id, "x-dragoman-upstream": upstream}
+    return {**record.id_headers, **kept, **INERT, "x-request-id": record.id, "x-dragoman-upstream": upstream}
 
 
 async def _send_as_it_comes(opened: OpenAnswer, request: PassedRequest) -> None:
     exchange, record, caller = request.exchange, request.record, request.caller
     tail = UsageReader(counts=_uses_tokens(request.endpoint))
     response = opened.response
-    exchange.start(response.status, back_headers(response.headers, record))
+    exchange.start(response.status, back_headers(response.headers, record, opened.upstream.channel))
 
     def onward(data: bytes) -> bool:
         tail.feed(data)
@@ -354,7 +357,7 @@ async def _send_as_it_comes(opened: OpenAnswer, request: PassedRequest) -> None:
     try:
         await stream_to(response, onward, exchange.drain)
     except ProviderError as error:  # the client has half an answer: cutting the connection signals it
-        raise failed_as(error, opened.upstream) from error
+        raise as_failed(error, opened.upstream) from error
     record.usage = tail.usage()
     if caller.grant is not None:
         await request.gateway.settle(caller, record)
@@ -369,7 +372,7 @@ async def _send_whole(opened: OpenAnswer, request: PassedRequest) -> None:
     try:
         body = await read_whole(response, _MOST_LISTED)
     except ProviderError as error:
-        raise failed_as(error, opened.upstream) from error
+        raise as_failed(error, opened.upstream) from error
     if row.holding == "create":
         for id in _ids_in(body, row):
             await gateway.responses.note(held_id(row, id), record.upstream, caller.id)
@@ -382,7 +385,7 @@ async def _send_whole(opened: OpenAnswer, request: PassedRequest) -> None:
     record.usage = tail.usage()
     if caller.grant is not None:
         await gateway.settle(caller, record)
-    headers = back_headers(response.headers, record)
+    headers = back_headers(response.headers, record, opened.upstream.channel)
     if _UPLOAD_URL in headers:
         headers[_UPLOAD_URL] = _upload_url(headers[_UPLOAD_URL], exchange.head, opened.upstream.channel.base_url)
     exchange.send(response.status, headers, body)
@@ -409,7 +412,7 @@ async def _with_own_batches(request: PassedRequest, row: Passed, body: bytes) ->
     parameters = request.exchange.head.parameters
     if not row.here or not request.gateway.batches.is_enabled or any(name in parameters for name in _CURSORS):
         return body
-    shown, _ = await listed_here(request)
+    shown, _ = await list_here(request)
     if not shown:
         return body
     try:
@@ -474,6 +477,13 @@ class UsageReader:
             if usage is not None:
                 return usage
         return None
+
+
+def usage_in(body: bytes) -> Usage | None:
+    """Return the token counts of a whole answer of any format; None if it reports none."""
+    reader = UsageReader()
+    reader.feed(body)
+    return reader.usage()
 
 
 def _object_at(text: str, place: int) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial, reduce
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -19,9 +19,9 @@ from msgspec import structs
 from dragoman.drivers.base import failure_in
 from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.drivers.secret import HIDDEN
 from dragoman.drivers.transport import HttpResponse, read_whole, transport_error
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
+from dragoman.gateway.answer_keys import KeyFilter, quotes_key, without_keys_in
 from dragoman.gateway.capture import CapturedRequest
 from dragoman.gateway.capturing_translator import CapturingTranslator
 from dragoman.gateway.client_request import ClientRequest, UpstreamCall
@@ -42,7 +42,6 @@ T = TypeVar("T")
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
 """For failures of an upstream without a status."""
-_HIDDEN = HIDDEN.encode()
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
 _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
@@ -113,7 +112,7 @@ class Relay:
         A candidate is retried only after a failure that proves that the request was not processed: any other request
         could run, and cost, twice.
         """
-        waiting = _admitted_by_breaker(plan.candidates)
+        waiting = _admit_by_breaker(plan.candidates)
         again: list[Candidate] = []
         while True:
             candidate = waiting.pop(0)
@@ -124,7 +123,7 @@ class Relay:
             except EncodeError as error:
                 problem = Failed(unencodable_request(error))
             except ProviderError as error:
-                problem = failed_as(error, candidate.upstream)
+                problem = as_failed(error, candidate.upstream)
                 if error.kind in FINAL:
                     break
                 if was_processed(error):
@@ -238,14 +237,14 @@ class Relay:
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (
-            upstream_call.same and completion.id and not _quotes_key(upstream_call.channel, body)
+            upstream_call.same and completion.id and not quotes_key(upstream_call.channel, body)
         ):
             raise _invalid_answer(upstream_call, failure)
         if not completion.messages and completion.finish is None and not upstream_call.same:
             raise _invalid_answer(upstream_call, Failure("server", "the upstream's answer holds no message"))
         # A failed answer may be encoded as an error in the client's format.
         status = response.status if encoded.status == HTTPStatus.OK else encoded.status
-        return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
+        return WholeAnswer(upstream_call, encoded, completion, _headers_to_pass(response, upstream_call), status)
 
     async def _stream(
         self, upstream_call: UpstreamCall, upstream: Upstream, capture: CapturedRequest | None
@@ -257,8 +256,9 @@ class Relay:
         translator = (
             upstream_call.translator() if capture is None else capture.listening(upstream_call, response.status)
         )
+        keys = KeyFilter(upstream_call.channel)
         try:
-            first = await _first(response, translator, upstream_call.channel)
+            first = await _first(response, translator, keys)
         except DecodeError as error:
             response.close()
             raise _invalid_answer(upstream_call, None, error) from error
@@ -266,7 +266,7 @@ class Relay:
             response.close()
             raise
         return StreamedAnswer(
-            upstream_call, upstream, response, translator, first, _passed_back(response, upstream_call)
+            upstream_call, upstream, response, translator, first, _headers_to_pass(response, upstream_call), keys
         )
 
     # ── answering ──
@@ -286,8 +286,10 @@ class Relay:
         try:
             if publish is not None:
                 publish(streamed.first)
-            onward = _onward(translator.feed, exchange.write, publish, _keys_of(streamed.upstream.channel))
+            onward = _onward(translator.feed, exchange.write, publish, streamed.keys)
             await stream_to(response, onward, exchange.drain)
+            if streamed.keys.held:
+                onward(b"")
         except ProviderError as error:
             last = _break_off(streamed, exchange, error.failure)
             if publish is not None and last:
@@ -330,17 +332,20 @@ class Relay:
                 body = await read_whole(response, self._answer_limit, count=count)
         except ProviderError as error:
             _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
-            raise failed_as(error, upstream) from error
-        return Refusal(response.status, kept_headers(response.headers), body)
+            raise as_failed(error, upstream) from error
+        return Refusal(response.status, kept_headers(response.headers, upstream_call.channel), body)
 
 
-async def _first(response: HttpResponse, translator: StreamTranslator, channel: Channel) -> bytes:
+async def _first(response: HttpResponse, translator: StreamTranslator, keys: KeyFilter) -> bytes:
     """Return the first bytes for the client. A stream that fails before its first content may be retried elsewhere."""
-    first, ended, keys = b"", False, _keys_of(channel)
+    first, ended = b"", False
     while not first and not ended:
         data = await response.chunk()
         ended = not data
-        first = translator.close() if ended else translator.feed(_without_keys(data, keys))
+        if not ended or keys.held:
+            first = translator.feed(keys.feed(data))
+        if ended:
+            first += translator.close()
         if translator.failure is not None and not _has_content(translator):
             failure = translator.failure
             if failure.raw_type == LimitExceeded.__name__:  # the answer is too large, not the request
@@ -349,28 +354,18 @@ async def _first(response: HttpResponse, translator: StreamTranslator, channel: 
     return first
 
 
-def _keys_of(channel: Channel) -> list[bytes]:
-    return [key for secret in channel.credential.secrets if (key := secret.searchable)]
-
-
-def _without_keys(data: bytes, keys: Sequence[bytes]) -> bytes:
-    """Remove our keys from a part of a stream: some upstreams quote them in their errors.
-
-    A key that is cut by the end of the part is not found; providers send an event at once.
-    """
-    return reduce(lambda left, key: left.replace(key, _HIDDEN), keys, data)
-
-
 def _onward(
-    feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None, keys: Sequence[bytes]
+    feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None, keys: KeyFilter
 ) -> Sink:
     """Return a sink that writes the translation of each read in one write."""
-    if publish is None and len(keys) == 1:  # nearly always, and each frame of Python counts here
-        key = keys[0]
-        return lambda data: write(feed(data if key not in data else data.replace(key, _HIDDEN)))
+    if publish is None and len(keys.keys) == 1:  # nearly always, and each frame of Python counts here
+        key = keys.keys[0]
+        return lambda data: write(
+            feed(data if data[-1:] == b"\n" and key not in data and not keys.held else keys.feed(data))
+        )
 
     def overheard(data: bytes) -> bool:
-        out = feed(_without_keys(data, keys))
+        out = feed(keys.feed(data))
         crowded = write(out)
         if publish is not None:
             publish(out)
@@ -383,7 +378,7 @@ def _has_content(translator: StreamTranslator) -> bool:
     return bool(translator.completion.messages and translator.completion.messages[0].parts)
 
 
-def _admitted_by_breaker(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _admit_by_breaker(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates whose breakers are closed or due for a trial. Raises `Failed` if there are none.
 
     If there are several candidates and failures opened all their breakers, they are tried nevertheless: a late answer
@@ -408,7 +403,7 @@ def _delay(attempt: int, error: ProviderError, plan: Plan) -> float | None:
     return structs.replace(_RETRY, attempts=plan.settings.attempts).delay_after(attempt, error)
 
 
-def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
+def as_failed(error: ProviderError, upstream: Upstream) -> Failed:
     failure = error.failure
     if failure.kind == "authentication":
         return Failed(own_key_refused(failure, upstream))
@@ -436,12 +431,8 @@ def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same:
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of a proxy in between is not in the client's format
         return
-    if not _quotes_key(channel, body):
-        error.raw_refusal = Refusal(call.status, kept_headers(call.headers), body)  # type: ignore[attr-defined]
-
-
-def _quotes_key(channel: Channel, body: bytes) -> bool:
-    return any(secret and secret.reveal().encode() in body for secret in channel.credential.secrets)
+    if not quotes_key(channel, body):
+        error.raw_refusal = Refusal(call.status, kept_headers(call.headers, channel), body)  # type: ignore[attr-defined]
 
 
 def _invalid_answer(
@@ -464,17 +455,17 @@ def _is_whole(response: HttpResponse, upstream_call: UpstreamCall) -> bool:
     return not streams_json and kind in {"application/json", "text/html"}
 
 
-def _passed_back(response: HttpResponse, upstream_call: UpstreamCall) -> dict[str, str]:
-    return kept_headers(response.headers) if upstream_call.same else {}
+def _headers_to_pass(response: HttpResponse, upstream_call: UpstreamCall) -> dict[str, str]:
+    return kept_headers(response.headers, upstream_call.channel) if upstream_call.same else {}
 
 
-def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def kept_headers(headers: Mapping[str, str], channel: Channel) -> dict[str, str]:
     kept = {name: headers[name] for name in _PASSED_BACK if name in headers}
     for name in headers:
         lowered = name.lower()
         if lowered.startswith(_LIMITS_BACK) and len(kept) < _MOST_BACK:
             kept[lowered] = headers[name]
-    return kept
+    return without_keys_in(kept, channel)
 
 
 def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -> bytes:

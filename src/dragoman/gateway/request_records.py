@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,6 +13,10 @@ from dragoman.loss import Loss
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Trace
+
+
+_ID_HEADERS: Mapping[str, str] = {"anthropic-messages": "request-id", "bedrock-converse": "x-amzn-requestid"}
+"""Where the SDKs of these formats look for the id of a request."""
 
 
 class Record(Struct, kw_only=True):
@@ -53,3 +58,14 @@ class Record(Struct, kw_only=True):
     """Calls of MCP tools that the gateway ran for this request."""
     settled: bool = False
     """Whether its usage was passed to the ledger."""
+
+    @property
+    def id_headers(self) -> dict[str, str]:
+        """The headers with the id of this request. An upstream's own id, in a later header, replaces the second."""
+        own = _ID_HEADERS.get(self.client)
+        return {"x-request-id": self.id} if own is None else {"x-request-id": self.id, own: self.id}
+
+    @property
+    def body_id(self) -> str | None:
+        """The id for the body of an error, if clients of this format expect one beside that of the headers."""
+        return self.id if self.client in _ID_HEADERS else None

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.openai_responses.response import encode_usage
 from dragoman.gateway.compaction_items import compaction_item
-from dragoman.gateway.conversation_items import with_ids
+from dragoman.gateway.conversation_items import page, with_ids
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import BadBody
@@ -38,12 +38,11 @@ _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode
 _MOST_ITEMS = 20
 """Items that one request may add to a conversation, OpenAI's limit."""
-_PAGE, _LONGEST_PAGE = 20, 100
 
 
 def _put(exchange: Exchange, record: Record, body: object) -> None:
     record.status = 200
-    exchange.send(200, {**JSON, "x-request-id": record.id}, _encode(body))
+    exchange.send(200, {**JSON, **record.id_headers}, _encode(body))
 
 
 # ── WebSocket mode ──
@@ -90,7 +89,7 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
         if plan.candidates[0].upstream.channel.provider.format == endpoint.format:
             body = {name: value for name, value in _object(client_request.body).items() if name not in _NOT_COMPACTED}
             sent = structs.replace(client_request, body=_encode(body))
-            await gateway.forward(sent, plan.candidates[0], lambda path: f"{path}/compact", exchange, record)
+            await gateway.forward(sent, plan.candidates[0], _compact_path, exchange, record, caller)
             return
         fields: dict[str, Any] = _object(client_request.body)
         items = fields.get("input", Raw(b"[]"))
@@ -107,6 +106,10 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
         _put(exchange, record, compacted)
     finally:
         caller.leave()
+
+
+def _compact_path(path: str) -> str:
+    return f"{path}/compact"
 
 
 # Keys that are useless for an upstream with its own compaction.
@@ -203,25 +206,7 @@ async def _delete_conversation(gateway: Gateway, endpoint: Endpoint, exchange: E
 
 async def _list_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     found = await _find_stored(gateway, endpoint, exchange, record)
-    _put(exchange, record, _page(await gateway.responses.store.items(found.id, found.owner), exchange.head.parameters))
-
-
-def _page(items: list[tuple[str, bytes]], parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of items, newest first by default; `after` is the last item of the previous page."""
-    items = items if parameters.get("order") == "asc" else items[::-1]
-    ids = [id for id, _ in items]
-    after = parameters.get("after", "")
-    begin = ids.index(after) + 1 if after in ids else 0
-    limit = parameters.get("limit", "")
-    size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
-    page = items[begin : begin + size]
-    return {
-        "object": "list",
-        "data": [Raw(item) for _, item in page],
-        "first_id": page[0][0] if page else None,
-        "last_id": page[-1][0] if page else None,
-        "has_more": begin + size < len(items),
-    }
+    _put(exchange, record, page(await gateway.responses.store.items(found.id, found.owner), exchange.head.parameters))
 
 
 async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -231,7 +216,7 @@ async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange
     if sum(len(item) for _, item in (*items_before, *added)) > LARGEST_HISTORY:
         raise too_long_a_history()
     await gateway.responses.store.add_items(found.id, found.owner, added)
-    _put(exchange, record, _page(added, {"order": "asc"}))
+    _put(exchange, record, page(added, {"order": "asc"}))
 
 
 async def _show_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:

@@ -208,7 +208,7 @@ class Router:
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
         if having is None and slash and not self._allows_slashes(home, format):
             known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])
-            raise NoSuchModel(model, f"unknown provider {head!r}; there are {', '.join(known) or 'none'}")
+            raise NoSuchModel(model, f"unknown provider {head!r}; known providers: {', '.join(known) or 'none'}")
         having = having or (home,)
         return f"{home if home in having else having[0]}/{model}"
 
@@ -237,7 +237,7 @@ class Router:
             try:
                 upstreams = self._upstreams(provider, format)
             except NotConfigured as error:
-                problem = problem or NoSuchModel(model, str(error))
+                problem = problem or NoSuchModel(model, f"on the gateway's side: {_for_gateway(error)}")
                 continue
             found += [Candidate(upstream, model) for upstream in upstreams]
         if not found:
@@ -298,6 +298,19 @@ class Router:
             if reached or keyed or (addressed and not provider.key_required):
                 yield self._of_environment(provider)
 
+    def unusable_targets(self) -> Iterator[tuple[str, str]]:
+        """Yield `route: target` and the problem for each target whose provider lacks a key or an address."""
+        for name, route in self.config.routes.items():
+            for target in [*self._shuffle_by_weight(route), *route.fallback]:
+                if target in self.config.routes:
+                    continue
+                try:
+                    self._upstreams(
+                        target.partition("/")[0], "openai-responses"
+                    )  # all APIs of a vendor need the same key
+                except NotConfigured as error:
+                    yield f"{name}: {target}", _for_gateway(error)
+
     def upstreams_of(self, place: Place) -> Sequence[Upstream]:
         """Return the upstreams of a provider, one per key. Raises `NotConfigured`."""
         return self._upstreams(place.name, place.provider.format)
@@ -333,6 +346,10 @@ class Router:
             mine, theirs = self._places.get(name), older._places.get(name)
             if mine == theirs and self._simulated == older._simulated:
                 self._opened[name] = upstreams
+
+
+def _for_gateway(error: NotConfigured) -> str:
+    return str(error).replace(f", or pass {error.missing}=...", "")  # an argument of Python, not of the gateway
 
 
 def _api_in_format(provider: Provider, format: str) -> Provider:
@@ -387,5 +404,5 @@ def revealed_key(key: str, environment: Environment) -> str:
         return key
     value = environment.get(key.removeprefix("env:"))
     if not value:
-        raise ConfigError(f"the environment has no {key.removeprefix('env:')}, which the configuration names")
+        raise ConfigError(f"the environment variable {key.removeprefix('env:')} of the configuration is not set")
     return value

@@ -73,13 +73,23 @@ class Checked(Struct, frozen=True):
 def check_configuration(options: ServeOptions, *, offline: bool = False) -> Checked:
     """Read the configuration (raises `ConfigError`), and ask every upstream in it for its models."""
     config = options.config()
-    router = Router(config, environment())
-    summary = (
-        f"{options.file or 'no file'}: {len(config.providers)} providers, {len(config.routes)} routes, no mistakes"
-    )
-    reached = {} if offline else asyncio.run(_reach_all(router))
+    known = environment()
+    router = Router(config, known)
+    counts = [_count(len(config.providers), "provider"), _count(len(config.routes), "route")]
+    summary = f"{options.file or 'no file'}: {', '.join(counts)}, no mistakes"
+    if offline:
+        return Checked((summary,), reachable=True)
+    reached = asyncio.run(_reach_all(router))
     lines = [f"  {name}: {one.state}: {one.detail}" for name, one in reached.items()]
-    return Checked((summary, *lines), all(one.state in {"works", "not asked"} for one in reached.values()))
+    # Without any key, simulators answer.
+    unusable = dict(router.unusable_targets()) if has_keys(config, known) else {}
+    lines += [f"  route {target}: {problem}" for target, problem in unusable.items()]
+    is_reachable = all(one.state in {"works", "not asked"} for one in reached.values())
+    return Checked((summary, *lines), is_reachable and not unusable)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 async def _reach_all(router: Router) -> dict[str, Reached]:
@@ -110,7 +120,7 @@ def environment_for(client: str, options: ServeOptions, model: str) -> str:
     if client == "list":
         return "\n".join(RECIPES)
     if client not in RECIPES:
-        raise ConfigError(f"no recipe for {client!r}; there are {', '.join(RECIPES)}")
+        raise ConfigError(f"unknown client {client!r}; known clients: {', '.join(RECIPES)}")
     server = options.config().server
     near = _NEAR.get(server.host, server.host)
     host = f"[{near}]" if ":" in near else near

@@ -188,7 +188,7 @@ class ServedAgents:
         agent = self._agents.get(name)
         if agent is None or protocol not in get_args(ProtocolName) or exchange.head.method != "POST":
             known = ", ".join(f"POST {_PREFIX}{one}/{kind}" for one in self._agents for kind in get_args(ProtocolName))
-            exchange.send(404, _JSON, msgspec.json.encode({"error": f"there is {known}"}))
+            exchange.send(404, _JSON, msgspec.json.encode({"error": f"not found; available: {known}"}))
             return
         try:
             caller = await gateway.access.caller("openai-chat", exchange.head)

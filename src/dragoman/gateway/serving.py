@@ -19,7 +19,7 @@ from msgspec import Struct
 from dragoman.codecs.registry import codec
 from dragoman.drivers.connect import Environment
 from dragoman.drivers.key_store import KeyStoreError, environment_with_stored_keys
-from dragoman.drivers.providers import PROVIDERS, Provider
+from dragoman.drivers.providers import PROVIDERS
 from dragoman.errors import NotConfigured
 from dragoman.gateway.access import Access
 from dragoman.gateway.answer_cache import AnswerCache
@@ -84,12 +84,11 @@ WorkerLink: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractA
 
 def has_keys(config: Config, environment: Environment) -> bool:
     """Whether a real provider is configured or has a key in the environment."""
-    return bool(config.providers) or any(_has_key(provider, environment) for provider in PROVIDERS.values())
-
-
-def _has_key(provider: Provider, environment: Environment) -> bool:
-    names = (*provider.key_environment, *provider.base_url_environment)
-    return any(environment.get(name) for name in names)
+    return bool(config.providers) or any(
+        environment.get(name)
+        for provider in PROVIDERS.values()
+        for name in (*provider.key_environment, *provider.base_url_environment)
+    )
 
 
 def simulators_at(url: str) -> dict[str, str]:
@@ -198,6 +197,9 @@ class Running:
         """Use a new configuration for new requests; those in progress keep the old one. Raises `ConfigError`."""
         access = Access(config.server.keys, self._setting.environment, self._ledger, self._setting.page_key)
         check_exposure(self._setting.config.server.host, access)
+        if self.gateway.access.required and not access.required:  # perhaps a file that is still being written
+            words = "no keys are left, and a reload does not open a gateway that requires keys: restart it for that"
+            raise ConfigError(f"server.keys: {words}")
         if self._tls is not None and config.server.tls_cert:  # new connections use a renewed certificate
             load_certificate(self._tls, config.server.tls_cert, config.server.tls_key)
         self.gateway.replace(self._setting.router(config), access)

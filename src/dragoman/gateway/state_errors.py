@@ -51,6 +51,11 @@ def too_long_a_history() -> UnknownResponse:
     return UnknownResponse(Failure("too_large", words, 413, raw_type=_INVALID))
 
 
+def too_many_responses(most: int) -> UnknownResponse:
+    words = f"More than {most} responses come before this one; this gateway continues no more. Send them as input."
+    return UnknownResponse(Failure("too_large", words, 413, raw_type=_INVALID))
+
+
 def two_histories() -> UnknownResponse:
     words = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'."
     return _invalid(words, parameter="conversation")
@@ -58,6 +63,14 @@ def two_histories() -> UnknownResponse:
 
 def not_cancellable() -> UnknownResponse:
     return _invalid("Cannot cancel a synchronous response.")
+
+
+def not_streamable(id: str) -> UnknownResponse:
+    return _invalid(
+        f"Response with id '{id}' cannot be streamed: this gateway streams a response only while it is created. "
+        "Retrieve it without stream=true.",
+        parameter="stream",
+    )
 
 
 def invalid_items(message: str, parameter: str) -> UnknownResponse:

@@ -21,9 +21,9 @@ from dragoman.codecs.openai_responses.profile import REASONING_MODELS
 from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_request import ClientRequest, Peek
 from dragoman.gateway.compaction_items import expand_compaction, has_own_compaction
-from dragoman.gateway.conversation_items import check_results, conversation_id, with_ids
+from dragoman.gateway.conversation_items import check_results, conversation_id, page, with_ids
 from dragoman.gateway.routing import Plan
-from dragoman.gateway.state.base import Kept, Store, Unavailable
+from dragoman.gateway.state.base import LONGEST_CHAIN, Kept, Store, Unavailable
 from dragoman.gateway.state_errors import (
     LARGEST_HISTORY,
     no_conversation,
@@ -32,6 +32,7 @@ from dragoman.gateway.state_errors import (
     not_cancellable,
     not_found,
     too_long_a_history,
+    too_many_responses,
     two_histories,
 )
 from dragoman.ir import Failure, Finish, Finished, StreamStart, Usage, UsageUpdate
@@ -89,6 +90,8 @@ class Followed(Struct, frozen=True):
     chain: list[Kept] = []
     conversation: str | None = None
     items: list[Raw] = []
+    elsewhere: dict[str, Any] = {}
+    """Keys of the request that name what the upstream stores."""
 
     @property
     def is_here(self) -> bool:
@@ -143,23 +146,21 @@ class Keeping:
         if self._local is not None and not self.stores:
             self._local.remember([kept, *self._followed.chain])
         if self._followed.conversation is not None and msgspec.json.decode(fields["status"]) in _ENDED:
-            await self._extend_conversation(self._followed.conversation, _array(bytes(fields["output"])))
+            items = with_ids([*self._own_input, *_array(bytes(fields["output"]))])
+            with suppress(Unavailable):
+                await self._responses.store.add_items(self._followed.conversation, self._owner, items)
         if self.stores:
             try:
                 await self._responses.store.keep(kept)
-                if items := _ANY_ITEM_ID.search(whole):
+                if item := _ANY_ITEM_ID.search(whole):
                     # For references to one of its items: maps the middle part of item ids to the response.
-                    await self._responses.store.keep(Kept(items[1].decode(), self._owner, id, b"", b""))
+                    await self._responses.store.keep(Kept(item[1].decode(), self._owner, id, b"", b""))
             except Unavailable:
                 if surely:
                     raise
         return whole
 
-    async def _extend_conversation(self, id: str, output: list[Raw]) -> None:
-        with suppress(Unavailable):
-            await self._responses.store.add_items(id, self._owner, with_ids([*self._own_input, *output]))
-
-    def warmed_up(self, model: str) -> bytes:
+    def empty_stream(self, model: str) -> bytes:
         """Return the stream of a response without output."""
         encoder = StreamEncoder(FORMAT, **self.client_request.options)
         start = StreamStart(f"resp_{secrets.token_hex(16)}", model, _now())
@@ -297,13 +298,12 @@ class Responses:
         native = candidate.upstream.channel.provider.format == FORMAT
         followed = await self._find_followed(known, owner, local, native=native)
         refers = followed.is_here or has_own_compaction(client_request.body)
-        continues_elsewhere = native and known.previous_response_id is not None and not followed.chain
-        if native and not refers and not (local is not None and _is_local(known) and not continues_elsewhere):
+        if native and not refers and not (local is not None and _is_local(known) and not followed.elsewhere):
             return None
         fields = _object(client_request.body)
         own = _items(fields.get("input"))
         if _REFERENCE.encode() in client_request.body:
-            own = [await self._resolve_reference(item, place, owner, native=native) for place, item in enumerate(own)]
+            own = await self._resolve_references(own, owner, native=native)
             fields["input"] = Raw(_encode(own))
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
         if refers:
@@ -311,8 +311,10 @@ class Responses:
             if followed.is_here:
                 check_results(before, own)
             sent["input"] = [expand_compaction(item) for item in (*before, *own)]
-        if continues_elsewhere:
-            sent["previous_response_id"] = known.previous_response_id
+        if followed.elsewhere:
+            sent |= followed.elsewhere
+            if "store" in fields:
+                sent["store"] = fields["store"]
         elif native:
             # The upstream need not store what is stored here; unstored reasoning must then be returned encrypted.
             sent |= _stateless(fields, candidate.model)
@@ -332,16 +334,20 @@ class Responses:
         if conversation is not None:
             if await self.store.find_response(conversation, owner) is None:
                 if native:  # the upstream's own
-                    return Followed()
+                    return Followed(elsewhere={"conversation": known.conversation})
                 raise no_conversation(conversation)
             await self.store.touch(conversation)
             return Followed([], conversation, [Raw(item) for _, item in await self.store.items(conversation, owner)])
         if previous is None:
             return Followed()
         chain = ([] if local is None else local.chain(previous)) or await self._chain(previous, owner)
-        if not chain and not native:
-            raise no_previous(previous)
-        return Followed(chain)
+        missing = chain[-1].previous if chain else previous
+        if missing is None:
+            return Followed(chain)
+        if not native:
+            # Without its beginning, the history would be another one.
+            raise too_many_responses(LONGEST_CHAIN) if len(chain) > LONGEST_CHAIN else no_previous(missing)
+        return Followed(chain, elsewhere={"previous_response_id": missing})
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
         """Return the stored responses of a chain; an upstream follows those that it stores itself."""
@@ -350,23 +356,40 @@ class Responses:
             raise too_long_a_history()  # bounds its growth and the memory that it takes
         return chain
 
-    async def _resolve_reference(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
-        """Return the item that a reference names, if it is stored here. Only reasoning may be missing, a reported loss.
+    async def _resolve_references(self, items: list[Raw], owner: str, *, native: bool) -> list[Raw]:
+        """Replace references by the items that they name, if they are stored here.
 
-        A stateful upstream resolves other references itself.
+        Only reasoning may be missing, a reported loss. A stateful upstream resolves other references itself.
         """
-        fields = _object(item)
-        if fields.get("type") != Raw(_encode(_REFERENCE)):
-            return item
-        id = str(msgspec.json.decode(fields.get("id", b'""')))
-        known = _ITEM_IDS.fullmatch(id)
-        for kept in await self._chain(known[1], owner) if known else ():
-            for made in _array(bytes(_object(kept.response)["output"])):
-                if _object(made).get("id") == fields["id"]:
-                    return made
-        if native or id.startswith(_THOUGHT):
-            return item
-        raise no_item(id, place)
+        answers: dict[str, dict[str, Raw]] = {}  # each is read once, however many references name its items
+        resolved = []
+        for place, item in enumerate(items):
+            fields = _object(item)
+            if fields.get("type") != Raw(_encode(_REFERENCE)):
+                resolved.append(item)
+                continue
+            id = str(msgspec.json.decode(fields.get("id", b'""')))
+            known = _ITEM_IDS.fullmatch(id)
+            if known and known[1] not in answers:
+                if len(answers) > LONGEST_CHAIN:
+                    raise too_many_responses(LONGEST_CHAIN)
+                answers[known[1]] = await self._items_of_answer(known[1], owner)
+            made = answers[known[1]].get(id) if known else None
+            if made is None and not native and not id.startswith(_THOUGHT):
+                raise no_item(id, place)
+            resolved.append(item if made is None else made)
+        return resolved
+
+    async def _items_of_answer(self, shared: str, owner: str) -> dict[str, Raw]:
+        """Return the items of the answer whose item ids share this part, by id. See `Keeping.keep`."""
+        pointer = await self.store.find_response(shared, owner)
+        if pointer is None or pointer.previous is None:
+            return {}
+        kept = await self.store.find_response(pointer.previous, owner)
+        if kept is None or not kept.response:
+            return {}
+        items = _array(bytes(_object(kept.response)["output"]))
+        return {str(msgspec.json.decode(_object(item).get("id", b'""'))): item for item in items}
 
     async def _fail_if_orphaned(self, kept: Kept) -> Kept:
         """Mark a response as failed if the gateway that worked on it has died."""
@@ -450,13 +473,7 @@ def _context(chain: list[Kept]) -> list[Raw]:
     return items
 
 
-def input_items(chain: list[Kept]) -> dict[str, Any]:
-    """Return the list of input items, newest first, as the API does."""
+def input_items(chain: list[Kept], parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the input items."""
     whole = [*_context(chain[1:]), *_array(chain[0].input)]
-    items: list[dict[str, Any]] = []
-    for place, raw in enumerate(whole):
-        item = msgspec.json.decode(raw)
-        items.append({"id": f"msg_{chain[0].id.removeprefix('resp_')}_{place}", "type": "message", **item})
-    items.reverse()
-    ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {"first_id": None, "last_id": None}
-    return {"object": "list", "data": items, **ends, "has_more": False}
+    return page(with_ids(whole, chain[0].id.removeprefix("resp_")), parameters)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.transport import HttpResponse
+from dragoman.gateway.answer_keys import KeyFilter
 from dragoman.gateway.client_request import UpstreamCall
 from dragoman.gateway.upstreams import Upstream
 from dragoman.ir import Completion
@@ -41,6 +42,7 @@ class StreamedAnswer(Struct, frozen=True):
     translator: StreamTranslator
     first: bytes
     headers: dict[str, str]
+    keys: KeyFilter
 
     def release(self) -> None:
         self.response.close()

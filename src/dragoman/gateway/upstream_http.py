@@ -41,13 +41,18 @@ MAX_BUFFERED = 1 << 20
 """Bytes that may wait for a slow reader before reading from the server pauses."""
 UNPACKED_AT_ONCE = 64 << 20
 """Maximum decompressed bytes of one read."""
+UNPACKED_FREELY = 64 << 20
+MOST_UNPACKED = 100
+"""Decompressed bytes for each compressed one, beyond the first `UNPACKED_FREELY`. JSON and events have at most 20."""
+LARGEST_PIECE = 256 << 10
+"""Decompressed bytes that are passed on at once. Other requests are served in between."""
 _TICK = 0.05
 _JUST_USED = 0.005
 """A connection that was idle for less than this many seconds is not checked for being closed by the server."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
 _OPENING_LINES = 2
-"""Lines that `_opening` returns."""
+"""Lines that `_parse_target` returns."""
 
 Sink: TypeAlias = Callable[[bytes], bool]
 """Takes a chunk of a body; returns True if the reader is slow and must be waited for."""
@@ -102,6 +107,8 @@ class UpstreamConnection(BufferedReader):
         self._in_head = False
         self._decoder: Decoder | None = None
         self._unpacks = False
+        self._may_unpack = UNPACKED_FREELY
+        """Decompressed bytes that the answer may still have."""
         self._until_closed = False
         self._paused = False
         self._sink: Sink | None = None
@@ -225,6 +232,9 @@ class UpstreamConnection(BufferedReader):
             data = self._unpack(self._decoder, data)
             if not data:
                 return
+        if len(data) > LARGEST_PIECE and self._unpacks:
+            self.last_read = self._loop.time()
+            self._sink = None  # `chunk` returns it piece by piece
         if self._sink is not None:
             self.last_read = self._loop.time()
             try:
@@ -234,7 +244,10 @@ class UpstreamConnection(BufferedReader):
             if self.crowded or self.broken is not None:
                 self._sink = None
             return
-        self.pieces.append(data)
+        if self._unpacks:
+            self.pieces.extend(data[at : at + LARGEST_PIECE] for at in range(0, len(data), LARGEST_PIECE))
+        else:
+            self.pieces.append(data)
         self.buffered += len(data)
         if self.buffered > MAX_BUFFERED and self._transport is not None and not self._paused:
             self._paused = True
@@ -242,8 +255,11 @@ class UpstreamConnection(BufferedReader):
 
     def _unpack(self, decoder: Decoder, data: bytes) -> bytes:
         self._unpacks = True
+        self._may_unpack += MOST_UNPACKED * len(data)
         try:
-            return decoder.feed(data, UNPACKED_AT_ONCE)
+            plain = decoder.feed(data, min(UNPACKED_AT_ONCE, self._may_unpack))
+            self._may_unpack -= len(plain)
+            return plain  # noqa: TRY300 - the exceptions are the decoder's
         except TooLarge:
             raise BadAnswer("the decompressed body is too large") from None
         except CodingError as error:
@@ -252,20 +268,34 @@ class UpstreamConnection(BufferedReader):
     # ── for the pool and the response ──
 
     def take(self) -> bytes:
+        """Return all that has arrived."""
         if len(self.pieces) == 1:
             data = self.pieces.popleft()
         else:
             data = b"".join(self.pieces)
             self.pieces.clear()
+        self._taken()
+        return data
+
+    def take_some(self) -> bytes:
+        """Return what has arrived; if it was decompressed, only its first piece."""
+        if not self._unpacks:
+            return self.take()
+        data = self.pieces.popleft()
+        if not self.pieces:
+            self._taken()
+        return data
+
+    def _taken(self) -> None:
         self.buffered = 0
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
-        return data
 
     def ask(self, data: bytes, outbox: WriteBatcher) -> None:
         self.status, self.done, self.lost = 0, False, None
         self._decoder, self._unpacks, self._head_size = None, False, 0
+        self._may_unpack = UNPACKED_FREELY
         if self._transport is None or self._transport.is_closing():
             raise connection_error("the connection was closed before anything was sent")
         outbox.put(self._transport, data)
@@ -442,6 +472,7 @@ class UpstreamResponse:
         "_now",
         "_pause",
         "_pool",
+        "_rests",
         "_until",
         "headers",
         "status",
@@ -462,6 +493,7 @@ class UpstreamResponse:
         self._now = connection.now
         self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
         self._until = first
+        self._rests = False
         self._end = end
         self.status = connection.status
         self.headers = connection.headers
@@ -481,6 +513,8 @@ class UpstreamResponse:
         if connection is None:
             return b""
         try:
+            if self._rests:
+                await asyncio.sleep(0)  # one read may be many megabytes when decompressed: let others run
             while not connection.pieces and not connection.done and connection.lost is None:
                 await connection.more(self._until)
         except TimeoutError:
@@ -491,7 +525,9 @@ class UpstreamResponse:
             raise
         if connection.pieces:
             self._until = min(self._end, self._now() + self._pause)
-            return connection.take()
+            data = connection.take_some()
+            self._rests = bool(connection.pieces)
+            return data
         if connection.lost is not None:
             self.close()
             raise transport_error("truncated", f"the connection broke inside the answer: {_reason(connection.lost)}")
@@ -555,7 +591,7 @@ async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Aw
 
 
 def _make_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> _Head:
-    address, opening = _opening(method, url, unix)
+    address, opening = _parse_target(method, url, unix)
     lines = [*map(join_header, headers.items()), "content-length: "]
     breaks = "".join([opening, *lines])
     if breaks.count("\n") != _OPENING_LINES or breaks.count("\r") != _OPENING_LINES:
@@ -565,7 +601,7 @@ def _make_head(method: str, url: str, headers: Mapping[str, str], unix: str) -> 
 
 
 @lru_cache(maxsize=256)
-def _opening(method: str, url: str, unix: str) -> tuple[Address, str]:
+def _parse_target(method: str, url: str, unix: str) -> tuple[Address, str]:
     """Return the address of a request and its first two lines, the same for nearly all requests to an upstream."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"

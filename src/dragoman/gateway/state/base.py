@@ -160,6 +160,10 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     cost: float
 
 
+LONGEST_CHAIN = 1000
+"""Maximum number of responses before a response that are continued with it."""
+
+
 class Kept(Struct, frozen=True):
     """A stored response that a client may fetch later."""
 
@@ -275,7 +279,7 @@ class Store(Protocol):
     async def find_response(self, id: str, owner: str) -> Kept | None: ...
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        """Return a response and all before it, the latest first."""
+        """Return a response and those before it, `LONGEST_CHAIN` at most, the latest first."""
         ...
 
     async def forget(self, id: str, owner: str) -> bool: ...

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from dragoman.gateway.state.base import (
+    LONGEST_CHAIN,
     Entry,
     Grant,
     Group,
@@ -89,7 +90,7 @@ WITH RECURSIVE chain (id, owner, previous, input, response, upstream, depth) AS 
   UNION ALL
   SELECT one.id, one.owner, one.previous, one.input, one.response, one.upstream, chain.depth + 1
   FROM chain JOIN gateway_responses AS one ON one.id = chain.previous AND one.owner = chain.owner
-  WHERE one.id <> chain.id AND chain.depth < 1000)
+  WHERE one.id <> chain.id AND chain.depth < ?)
 SELECT * FROM chain ORDER BY depth
 """
 _NO_LIMIT = 1 << 60
@@ -242,7 +243,7 @@ class SqlStore:
         return Kept(*rows[0]) if rows else None
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        return [Kept(*row[:-1]) for row in await self._find(_CHAIN, id, owner)]
+        return [Kept(*row[:-1]) for row in await self._find(_CHAIN, id, owner, LONGEST_CHAIN)]
 
     async def forget(self, id: str, owner: str) -> bool:
         statement = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
@@ -304,10 +305,10 @@ class SqlStore:
         rows = await self._database.rows("SELECT created FROM gateway_responses WHERE id = ?", (id,))
         return time.time() - float(rows[0][0]) if rows else 0.0
 
-    async def _find(self, statement: str, id: str, owner: str) -> list[Row]:
+    async def _find(self, statement: str, id: str, owner: str, *more: int) -> list[Row]:
         """Return the rows of a statement. Clients choose the id: one that cannot be stored does not exist."""
         try:
-            return await self._database.rows(statement, (id, owner))
+            return await self._database.rows(statement, (id, owner, *more))
         except Unwritable:
             return []
 
