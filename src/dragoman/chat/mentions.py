@@ -19,7 +19,7 @@ class UnknownMention(ValueError):
     def __init__(self, name: str, models: Sequence[str]) -> None:
         near = get_close_matches(name, [*models, ALL], 1)
         names = ", ".join(f"@{one}" for one in (*models, ALL))
-        hint = f"did you mean @{near[0]}?" if near else f"there are {names}."
+        hint = f"did you mean @{near[0]}?" if near else f"the models are {names}."
         super().__init__(f"There is no model named @{name}: {hint} Nothing was sent.")
 
 

@@ -395,7 +395,11 @@ class ChatService:
 
     def _measure(self, participant: Participant) -> Measure:
         counter = counter_of(participant.model)
-        tools = sum((counter or estimate)(_declaration(tool)) for tool in self.tools)
+        declared = [tool.definition for tool in self.tools]
+        tools = sum(
+            (counter or estimate)(f"{one.name} {one.description or ''} {compact_text(one.parameters)}")
+            for one in declared
+        )
         return Measure(
             name=participant.name,
             window=participant.window,
@@ -413,8 +417,3 @@ class ChatService:
     def gauge(self, participant: Participant, more: tuple[Entry, ...] = ()) -> Gauge:
         entries = (*self.conversation.entries, *more)
         return self._measure(participant).gauge(entries_for_model(entries, participant.name, share=self.options.share))
-
-
-def _declaration(tool: Tool) -> str:
-    definition = tool.definition
-    return f"{definition.name} {definition.description or ''} {compact_text(definition.parameters)}"
