@@ -59,15 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
     """Adds the options of all commands that connect to a provider."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with defaults, providers and routes")
-    parser.add_argument("--base-url", metavar="URL", help="use this URL instead of the provider's")
-    parser.add_argument(
-        "--header", action="append", default=[], metavar="NAME:VALUE", help="add a header to requests (repeatable)"
-    )
-    parser.add_argument("--region", help=argparse.SUPPRESS)
-    parser.add_argument("--project", help=argparse.SUPPRESS)
-    parser.add_argument("--location", help=argparse.SUPPRESS)
-    parser.add_argument("--api-version", help=argparse.SUPPRESS)
+    add = parser.add_argument_group("connection").add_argument
+    add("--config", type=Path, metavar="FILE", help="TOML file with defaults, providers and routes")
+    add("--base-url", metavar="URL", help="use this URL instead of the provider's")
+    add("--header", action="append", default=[], metavar="NAME:VALUE", help="add a header to requests (repeatable)")
+    add("--region", metavar="NAME", help="AWS region (Bedrock)")
+    add("--project", metavar="ID", help="Google Cloud project (Vertex AI)")
+    add("--location", metavar="NAME", help="Google Cloud location (Vertex AI)")
+    add("--api-version", metavar="DATE", help="version of the API (Azure)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -63,7 +63,7 @@ def _check_tool_choice(choice: str | None, tools: Sequence[AnyTool]) -> None:
         return
     if not tools:
         raise CommandError(f"--tool-choice {choice}: there are no tools; add some with --tools FILE")
-    raise CommandError(f"--tool-choice {choice}: no tool has this name; there are {', '.join(names)}")
+    raise CommandError(f"--tool-choice {choice}: no tool has this name; the tools are {', '.join(names)}")
 
 
 def options_of(

@@ -35,8 +35,6 @@ exit codes:
   2  bad input, or a bad command line
   3  more records were rejected than --max-errors allows
 """
-
-
 RUN_DESCRIPTION = """\
 Sends every request of SRC to a model: bodies of any format, or lines of batch files.
 Answers are lines of a batch file with the ids of their requests, or bare bodies of
@@ -89,18 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     answer.add_argument("sources", nargs="+", metavar="SRC", help="files of requests")
     answer.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file")
     answer.add_argument("--model", required=True, metavar="PROVIDER/MODEL", help="the model that answers")
-    answer.add_argument(
-        "--to",
-        dest="target",
-        default="openai-batch",
-        metavar="FORMAT",
-        help="format of the answers (default: %(default)s)",
-    )
+    _add_answer_format(answer)
     add = answer.add_argument
     add("--concurrency", type=int, default=8, metavar="N", help="requests at a time (default: %(default)s)")
     add("--requests-per-minute", type=float, metavar="N", help="limit of requests (default: none)")
     add("--max-output-tokens", type=int, metavar="N", help="limit of answers whose request sets none")
-    add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
+    add("--max-errors", type=int, metavar="N", help="stop when more than N requests have failed (default: never)")
     add("--dry-run", action="store_true", help="count requests and tokens, send nothing")
     add("--prices", metavar="IN,OUT", help="prices per million tokens, for the estimate of --dry-run")
     add("--restart", action="store_true", help="discard the answers of an unfinished job")
@@ -121,13 +113,7 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     submit.add_argument("sources", nargs="+", metavar="SRC", help="files of requests")
     submit.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file; DST.job/ keeps the job")
     submit.add_argument("--model", required=True, metavar="PROVIDER/MODEL", help="the model that answers")
-    submit.add_argument(
-        "--to",
-        dest="target",
-        default="openai-batch",
-        metavar="FORMAT",
-        help="format of the answers (default: %(default)s)",
-    )
+    _add_answer_format(submit)
     submit.add_argument("--max-output-tokens", type=int, metavar="N", help="limit of answers whose request sets none")
     submit.add_argument("--storage", metavar="URL", help="folder in object storage (Vertex: gs://…, Bedrock: s3://…)")
     submit.add_argument("--role", metavar="ARN", help="role that Bedrock uses to read and write the storage")
@@ -141,7 +127,7 @@ def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         ("cancel", "cancel a batch job"),
     ):
         parser = actions.add_parser(name, help=summary, description=summary.capitalize() + ".", allow_abbrev=False)
-        parser.add_argument("output", metavar="DST", help="DST of `batch submit`")
+        parser.add_argument("output", metavar="DST", help="the file that `batch submit -o` named")
         parser.add_argument("--json", action="store_true", help="print JSON")
         if name == "fetch":
             parser.add_argument("--wait", action="store_true", help="wait until the job has ended")
@@ -165,7 +151,7 @@ def _add_answer_format(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_conversion(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("input").add_argument
+    add = parser.add_argument_group("records").add_argument
     add("--from", dest="source", metavar="FORMAT", help="format of the records (default: detected)")
     add(
         "--kind",
@@ -197,7 +183,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         choices=("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "arrow"),
         help="format of the shards in a folder",
     )
-    add("--max-errors", type=int, metavar="N", help="stop when more records were rejected (default: never)")
+    add("--max-errors", type=int, metavar="N", help="stop when more than N records were rejected (default: never)")
     add("--restart", action="store_true", help="discard the work of an unfinished job")
     add("--overwrite", action="store_true", help="replace an existing DST")
     add("--quiet", action="store_true", help="no progress")

@@ -202,10 +202,10 @@ def describe(progress: Progress) -> str:
     rate = (progress.records - progress.resumed_records) / progress.seconds if progress.seconds else 0
     share = f"{100 * progress.bytes_done / progress.bytes_total:.0f} %, " if progress.bytes_total else ""
     rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""
-    return f"{share}{progress.records:,} records, {rate:,.0f}/s{_remaining(progress)}{rejected}"
+    return f"{share}{progress.records:,} records, {rate:,.0f}/s{_time_left(progress)}{rejected}"
 
 
-def _remaining(progress: Progress) -> str:
+def _time_left(progress: Progress) -> str:
     done = progress.bytes_done - progress.resumed_bytes
     if not progress.bytes_total or not done:
         return ""

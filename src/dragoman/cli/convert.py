@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("none", "table", "json"),
         default="none",
         metavar="json",
-        help="list losses on stderr: as a table, or as JSON with one object per conversion",
+        help="list losses on stderr, as a table; `--report json`: one JSON object per conversion",
     )
     layout = parser.add_mutually_exclusive_group()
     for name, words in (

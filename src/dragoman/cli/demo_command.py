@@ -102,7 +102,7 @@ def _conversion_lines(body: bytes, request: Request, target: str, terminal: Term
 
 def _compare_lines(request: Request, encoded: Encoded, target: str, terminal: Terminal) -> Iterator[str]:
     """What is in the new body, compared with the original."""
-    yield terminal.paint(f"  crossed: {_compare(request, encoded, target)}", "dim")
+    yield terminal.paint(f"  converted: {_compare(request, encoded, target)}", "dim")
     headers = "".join(f"  {name}: {value}" for name, value in encoded.headers.items())
     yield terminal.paint(f"  send it: POST {encoded.path}{headers}", "dim")
 

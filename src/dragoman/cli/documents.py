@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.cli.inputs import open_input
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
-from dragoman.codecs.datasets.catalogue import session_of
+from dragoman.codecs.datasets.catalogue import readable_lines, session_of
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.errors import DragomanError, EncodeError
 from dragoman.inspection.byte_positions import error_offset
@@ -62,13 +62,15 @@ def open_documents(name: str) -> Iterator[Documents]:
 
 
 def read_documents(stream: ByLine, name: str) -> Documents:
-    items = _documents(_nonblank_lines(stream, name), name)
+    lines = _nonblank_lines(stream, name)
+    start = list(islice(lines, _LOOKED_AT))
+    if start and exact_json(start[0].content) is not None and any(map(_is_session_line, start)):
+        content = b",".join(readable_lines(line.content for line in chain(start, lines)))
+        return Documents(name, several=False, items=iter((Document(b"[" + content + b"]", start[0].line),)))
+    items = _documents(chain(start, lines), name)
     first = list(islice(items, _LOOKED_AT))
     if not first:
         raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
-    if any(map(_is_session_line, first)):
-        lines = b",".join(document.content for document in chain(first, items))
-        return Documents(name, several=False, items=iter((Document(b"[" + lines + b"]", first[0].line),)))
     return Documents(name, several=len(first) > 1, items=chain(first, items))
 
 

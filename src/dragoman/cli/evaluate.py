@@ -21,7 +21,7 @@ examples:
   dragoman eval cases.jsonl -m ollama/qwen3 --tools weather.py --repeat 5
   dragoman eval cases.toml -m openai/gpt-5.6 --min-pass 0.9 --json
 
-Exit codes: 0 done, 2 bad input, 5 a model passed less than --min-pass.
+exit codes: 0 done, 2 bad input, 5 a model passed less than --min-pass
 """
 
 

@@ -132,16 +132,13 @@ class GroupedTables(Report):
             ((times, first, group.loss) for group, (times, first) in self._seen.items() if group.target == target),
             key=lambda row: (SEVERITIES.index(row[2].severity), -row[0], row[2].path),
         )
-        shown = groups[:_MOST_ROWS]
-        yield from align_columns(
-            [(_on_lines(*seen), loss.severity, loss.path, loss.what, loss.why) for *seen, loss in shown], widest=50
-        )
+        rows = []
+        for times, first, loss in groups[:_MOST_ROWS]:
+            where = f"line {first}" if times == 1 else f"{times} times from line {first}"
+            rows.append((where, loss.severity, loss.path, loss.what, loss.why))
+        yield from align_columns(rows, widest=50)
         if len(groups) > _MOST_ROWS:
             yield f"… and {len(groups) - _MOST_ROWS} more kinds of loss; --report json has them all"
-
-
-def _on_lines(times: int, first: int) -> str:
-    return f"line {first}" if times == 1 else f"{times} times from line {first}"
 
 
 class JsonReport(Report):

@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--any-model", action="store_true", help="accept unknown model names")
     parser.add_argument("--any-signature", action="store_true", help="accept signatures from other servers")
-    parser.add_argument("--new-account", action="store_true", help="bind Claude's thinking to its conversation")
+    parser.add_argument(
+        "--new-account",
+        action="store_true",
+        help="accept Claude's thinking only in the conversation that it comes from",
+    )
     parser.add_argument("--context-window", type=int, metavar="TOKENS", help="refuse longer prompts")
     parser.add_argument("--rate-limit", type=int, metavar="N", help="refuse more than N requests a minute")
     parser.add_argument(
@@ -66,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(
         keys=frozenset(arguments.key),
         any_model=arguments.any_model,
-        any_seal=arguments.any_signature,
+        any_signature=arguments.any_signature,
         max_body=arguments.max_body,
         requests_per_minute=arguments.rate_limit,
         context_window=arguments.context_window,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -117,11 +118,14 @@ def model_and_words(settings: Settings, model: str | None, words: Sequence[str])
     return settings.model(model), list(words)
 
 
+_ARGUMENT = re.compile(r", or pass (region|project|location|base_url|api_version)=\.\.\.$")
+
+
 def explain(error: NotConfigured, provider: str) -> str:
     """The error with the command that fixes it, instead of the Python argument."""
     row = PROVIDERS.get(ALIASES.get(provider, provider))
     if error.missing != "api_key" or row is None or "--config" in str(error):
-        return str(error).replace(", or pass region=...", ", or give --region")
+        return _ARGUMENT.sub(lambda found: f", or give --{found[1].replace('_', '-')}", str(error))
     variable = row.key_environment[0] if row.key_environment else ""
     ways = f"dragoman keys set {row.name}" + (f", or set {variable}" if variable else "")
     return f"no key for {row.name}: run {ways}"

@@ -28,7 +28,11 @@ def load_tools(name: str) -> list[Tool]:
 def load_definitions(name: str) -> list[AnyTool]:
     """Definitions of the same tools; or definitions, including hosted tools, from a JSON file or from TOOLS."""
     try:
-        given = _read_json(name) if Path(name).suffix == ".json" else _load_values(name)
+        if Path(name).suffix == ".json":
+            found = msgspec.json.decode(Path(name).read_bytes())
+            given: Sequence[Any] = found if isinstance(found, list) else [found]
+        else:
+            given = _load_values(name)
         if not given:
             raise CommandError(f"{name} has no tools: the list is empty")
         return list(read_tools([tool(one) if isinstance(one, FunctionType) else one for one in given]))
@@ -51,11 +55,6 @@ def _load_values(name: str) -> Sequence[Any]:
             f"{name} has no tools: write functions, mark some with @dragoman.tool, or list them in TOOLS"
         )
     return list(given)
-
-
-def _read_json(name: str) -> Sequence[Any]:
-    found = msgspec.json.decode(Path(name).read_bytes())
-    return found if isinstance(found, list) else [found]
 
 
 def _import(name: str) -> ModuleType:
