@@ -32,7 +32,7 @@ from dragoman.drivers.retries import RetryHook, RetryPolicy
 from dragoman.drivers.secret import Secret
 from dragoman.drivers.sync import SyncDriver
 from dragoman.drivers.transport import SizeLimits, Timeouts, Tls, Transport, proxy_of_environment
-from dragoman.errors import NotConfigured
+from dragoman.errors import InvalidType, NotConfigured
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -107,6 +107,8 @@ def connect_sync(model: str, **options: Unpack[Options]) -> SyncDriver:
 
 
 def split_model_name(model: str) -> tuple[Provider, str]:
+    if not isinstance(model, str):
+        raise InvalidType(path="model", expected="provider/model, such as openai/gpt-5.6", found=type(model).__name__)
     provider, slash, name = model.partition("/")
     if not slash or not name:
         raise NotConfigured(f"{model!r} has no provider: write provider/model, such as openai/gpt-5.6", missing="model")

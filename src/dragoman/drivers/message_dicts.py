@@ -79,7 +79,7 @@ def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, 
         raise failure
     (first, found), *others = readings.items()
     for other, reading in others:
-        difference = _difference(_reading(found), _reading(reading), place, start)
+        difference = _difference(_without_format_notes(found), _without_format_notes(reading), place, start)
         if difference is not None:
             where, one, another = difference
             got = (
@@ -213,7 +213,7 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
     return (one for one in value if isinstance(one, Mapping)) if isinstance(value, list | tuple) else ()
 
 
-def _reading(messages: Sequence[Message]) -> Any:
+def _without_format_notes(messages: Sequence[Message]) -> Any:
     """The messages without format-specific notes; a bare string is one text part."""
     copies = [structs.replace(one, parts=one.parts) for one in messages]
     return _without_notes(msgspec.json.decode(msgspec.json.encode(copies)))

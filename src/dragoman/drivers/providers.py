@@ -534,6 +534,6 @@ def find_provider(name: str) -> Provider:
     row = PROVIDERS.get(ALIASES.get(name, name))
     if row is None:
         close = get_close_matches(name, PROVIDERS, n=1, cutoff=0.7)
-        hint = f": did you mean {close[0]!r}?" if close else f"; there are {', '.join(PROVIDERS)}"
+        hint = f": did you mean {close[0]!r}?" if close else f"; known providers: {', '.join(PROVIDERS)}"
         raise NotConfigured(f"unknown provider {name!r}{hint}", missing="provider")
     return row

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from numbers import Real
 from typing import Any
+
+from msgspec import Struct
 
 from dragoman.drivers.base import Choice, Defaults, HasDefinition, Prompt, Settings, Tool
 from dragoman.drivers.message_dicts import MessageLike, read_messages
@@ -37,18 +41,19 @@ def build_request(
 ) -> Request:
     """The request of one call. `settings` are the driver's defaults merged with those of the call."""
     if not settings.keys() <= _KNOWN:
-        unknown = ", ".join(sorted(settings.keys() - _KNOWN))
-        known = ", ".join(Settings.__annotations__)
-        raise InvalidType(path="$", expected=f"settings among {known}", found=f"unknown settings: {unknown}")
+        raise _unknown_settings(sorted(settings.keys() - _KNOWN))
     tools = settings.get("tools") if tools is None else tools
     tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
     format = settings.get("message_format")
-    turns = (*_opening(prompt, format), *read_messages(messages, format))
+    turns = (*_read_prompt(prompt, format), *read_messages(messages, format))
     if not turns:
         raise InvalidValue(path="$", expected="a prompt or messages", found="nothing to ask")
     definitions = read_tools(tools) if tools else ()
     fields: dict[str, Any] = {name: value for name, value in settings.items() if name in _REQUEST_SETTINGS}
+    for name in fields.keys() & _NUMBERS:
+        if fields[name] is not None and (isinstance(fields[name], bool) or not isinstance(fields[name], Real)):
+            raise InvalidType(path=f"$.{name}", expected="a number", found=f"{fields[name]!r:.80}")
     if not fields.keys().isdisjoint(_READERS):
         fields |= {name: read(fields[name]) for name, read in _READERS.items() if name in fields}
     return Request(
@@ -61,16 +66,43 @@ def build_request(
     )
 
 
-def _opening(prompt: Prompt, format: str | None) -> Sequence[Message]:
+def _read_prompt(prompt: Prompt, format: str | None) -> Sequence[Message]:
     if prompt is None:
         return ()
     if isinstance(prompt, str):
         return (Message("user", prompt),)
     given = (prompt,) if isinstance(prompt, Message | Mapping) else prompt
+    if not isinstance(given, Iterable):
+        raise InvalidType(path="$.prompt", expected="text, a message or messages", found=type(prompt).__name__)
     return read_messages(given, format, place="$.prompt")
 
 
+_NUMBERS = frozenset(
+    {"max_output_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"}
+)
+_OTHER_NAMES = {
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "stop_sequences": "stop",
+    "instructions": "system",
+    "reasoning_effort": "reasoning",
+    "thinking": "reasoning",
+    "response_format": "output",
+}
+"""Names of settings in the vendors' APIs."""
+
+
+def _unknown_settings(names: Sequence[str]) -> InvalidType:
+    known = tuple(Settings.__annotations__)
+    meant = {name: _OTHER_NAMES.get(name) or next(iter(get_close_matches(name, known, n=1)), None) for name in names}
+    hint = ", ".join(f"for {name} use {better}" for name, better in meant.items() if better)
+    found = f"unknown settings: {', '.join(names)}"
+    return InvalidType(path="$", expected=f"settings among {', '.join(known)}", found=found, hint=hint)
+
+
 def read_tools(tools: Sequence[Tool]) -> tuple[AnyTool, ...]:
+    if isinstance(tools, str | bytes | Mapping | Struct) or not isinstance(tools, Iterable):
+        raise InvalidType(path="$.tools", expected="a list", found=type(tools).__name__, hint="put it into a list")
     return tuple(found for index, tool in enumerate(tools) for found in _read_tool(tool, f"$.tools[{index}]"))
 
 
@@ -82,7 +114,8 @@ def _read_tool(tool: Any, place: str) -> Sequence[AnyTool]:
     if isinstance(tool, HasDefinition):
         return (tool.definition,)
     expected = "a tool definition, a mapping, or an object with a `definition`"
-    raise InvalidType(path=place, expected=expected, found=type(tool).__name__)
+    hint = "make a tool of it with @dragoman.tool" if callable(tool) else ""
+    raise InvalidType(path=place, expected=expected, found=type(tool).__name__, hint=hint)
 
 
 def read_choice(choice: Choice) -> ToolChoice | None:
@@ -99,10 +132,17 @@ def _reasoning(given: ReasoningSettings | str | int | bool | None) -> ReasoningS
     return ReasoningSettings("on", budget_tokens=given)
 
 
-def _output(given: StructuredOutput | Mapping[str, Any] | None) -> StructuredOutput | None:
+def _output(given: object) -> StructuredOutput | None:
     if given is None or isinstance(given, StructuredOutput):
         return given
+    if not isinstance(given, Mapping):
+        hint = "for a Python type, use output_type"
+        raise InvalidType(path="$.output", expected="a JSON Schema", found=type(given).__name__, hint=hint)
     return StructuredOutput("schema", dict(given), name="answer", strict=True)
 
 
-_READERS: Mapping[str, Any] = {"reasoning": _reasoning, "output": _output, "stop": tuple}
+def _stop(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+_READERS: Mapping[str, Any] = {"reasoning": _reasoning, "output": _output, "stop": _stop}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, Unpack
+from urllib.parse import urlsplit
 
 from msgspec import Raw, Struct, structs
 
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
 
 _FIRST_ERROR = 300
 _FIRST_REFUSAL, _LAST_ERROR = 400, 599
+_NOT_FOUND = 404
+_VERSION = re.compile(r"/v\d+(?:alpha|beta)?\d*$")
+"""The version at the end of a base URL."""
 _NO_ANSWER = "HTTP {}, which is not an answer of this API (redirects are not followed: check base_url)"
 """Redirects are not followed: the key must not reach another host."""
 _SHOWN = 300
@@ -369,12 +374,28 @@ def error_of(channel: Channel, failure: Failure) -> ProviderError:
     """The exception for a failure of this provider, without secrets."""
     if failure.raw_type == CONNECTION and NOTHING_LISTENS in failure.message and _is_self_hosted(channel.provider):
         failure = structs.replace(failure, message=f"{failure.message}; is {channel.provider.title} running?")
+    elif failure.status == _NOT_FOUND:
+        failure = structs.replace(failure, message=failure.message + _hint_at_base_url(channel))
     message, everything = failure.message, repr(failure)
     if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
         for secret in channel.credential.secrets:
             message = secret.hide_in(message)
         failure = structs.replace(failure, message=message, details=None, metadata=None)
     return provider_error(failure, provider=channel.provider.name)
+
+
+def _hint_at_base_url(channel: Channel) -> str:
+    """Return what to try if the base URL has a version too few or too many: SDKs differ in who adds it."""
+    address, used = channel.provider.base_url, channel.base_url
+    if "{" in address or not address:
+        return ""
+    usual = urlsplit(address).path
+    if usual and not urlsplit(used).path:
+        return f"; try the base URL {hide_url(used + usual)}"
+    version = _VERSION.search(used)
+    if version and not usual:
+        return f"; try the base URL {hide_url(used[: version.start()])}, without {version.group()}"
+    return ""
 
 
 def _is_self_hosted(provider: Provider) -> bool:

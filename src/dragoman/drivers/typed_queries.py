@@ -99,15 +99,15 @@ class TypedQuery:
                 if corrections >= self._retries:
                     problem = f"after {corrections} corrections the answer is still not a {self.output.name}: {error}"
                     raise NoOutput(problem, answer.content) from None
-                self._messages += [answer.message, *correcting(answer.message, str(error), self.mode)]
+                self._messages += [answer.message, *correction_messages(answer.message, str(error), self.mode)]
                 corrections += 1
                 answer = await self.ask()
             else:
-                return _typed(answer, value, corrections)
-        return _typed(answer, UNSET, corrections)
+                return _typed_result(answer, value, corrections)
+        return _typed_result(answer, UNSET, corrections)
 
 
-def _typed(answer: QueryResult, value: Any, corrections: int) -> TypedResult[Any]:
+def _typed_result(answer: QueryResult, value: Any, corrections: int) -> TypedResult[Any]:
     parts = {name: getattr(answer, name) for name in QueryResult.__struct_fields__}
     return TypedResult(**parts, value=value, corrections=corrections)
 
@@ -190,7 +190,7 @@ def _value_in(answer: QueryResult, output: Output[T], mode: OutputMode, *, own_t
     return output.read(answer.content)
 
 
-def correcting(message: Message, problem: str, mode: OutputMode) -> list[Message]:
+def correction_messages(message: Message, problem: str, mode: OutputMode) -> list[Message]:
     """What follows an answer that was not accepted: results for its calls, or a message of the user."""
     calls = message.tool_calls
     if not calls:
@@ -210,7 +210,7 @@ def _tool(ask: Ask, output: Output[Any]) -> Ask:
     return structs.replace(ask, tools=(*own, output.definition), tool_choice=choice)
 
 
-def _prompted(ask: Ask, output: Output[Any]) -> Ask:
+def _add_instruction(ask: Ask, output: Output[Any]) -> Ask:
     system = "\n\n".join(text for text in (ask.settings.get("system"), output.instruction) if text)
     return structs.replace(ask, settings={**ask.settings, "system": system})
 
@@ -218,7 +218,7 @@ def _prompted(ask: Ask, output: Output[Any]) -> Ask:
 _ARRANGE: Mapping[OutputMode, Callable[[Ask, Output[Any]], Ask]] = {
     "native": _native,
     "tool": _tool,
-    "prompted": _prompted,
+    "prompted": _add_instruction,
 }
 
 
