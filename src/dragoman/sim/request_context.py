@@ -25,7 +25,7 @@ class RequestContext:
     # Unix time used in answers.
     now: int
     any_model: bool = False
-    any_seal: bool = False
+    any_signature: bool = False
     # Thinking is bound to its conversation, as for new accounts.
     binds_thinking: bool = False
     # Limit of a request in tokens; None: no limit.

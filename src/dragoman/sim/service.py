@@ -96,7 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # Accept unknown model names.
     any_model: bool = False
     # Accept signatures not made here, as in recorded conversations.
-    any_seal: bool = False
+    any_signature: bool = False
     # Lower than the API's own limit on the size of a body, for tests.
     max_body: int | None = None
     requests_per_minute: int | None = None
@@ -183,7 +183,7 @@ class Service:
             self.memory,
             EPOCH,
             any_model=self.settings.any_model,
-            any_seal=self.settings.any_seal,
+            any_signature=self.settings.any_signature,
             binds_thinking=self.settings.binds_thinking,
             context_window=self._context_window(api),
         )

@@ -23,10 +23,10 @@ def make_signature(purpose: str, nonce: str, content: str) -> bytes:
     return salt + _code(purpose, salt, content)
 
 
-def is_signature(sealed: bytes, purpose: str, content: str) -> bool:
-    if len(sealed) != _NONCE + _CODE:
+def is_signature(signature: bytes, purpose: str, content: str) -> bool:
+    if len(signature) != _NONCE + _CODE:
         return False
-    return hmac.compare_digest(sealed[_NONCE:], _code(purpose, sealed[:_NONCE], content))
+    return hmac.compare_digest(signature[_NONCE:], _code(purpose, signature[:_NONCE], content))
 
 
 def _code(purpose: str, salt: bytes, content: str) -> bytes:
@@ -34,8 +34,8 @@ def _code(purpose: str, salt: bytes, content: str) -> bytes:
     return hmac.digest(_KEY, message, "sha256")[:_CODE]
 
 
-def is_signature_text(sealed: str, purpose: str, content: str) -> bool:
-    decoded = decode_base64(sealed)
+def is_signature_text(signature: str, purpose: str, content: str) -> bool:
+    decoded = decode_base64(signature)
     return decoded is not None and is_signature(decoded, purpose, content)
 
 

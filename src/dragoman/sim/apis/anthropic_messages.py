@@ -367,7 +367,7 @@ def _check(context: RequestContext, body: JsonObject, version: str) -> None:
     anthropic_betas.check(body, context.exchange.headers.get("anthropic-beta", ""))
     if violations := rules.check_request(body, version=version):
         raise refused_by(violations)
-    if not context.any_seal:
+    if not context.any_signature:
         thinking.check(body, new_account=context.binds_thinking)
     model = text_at(body, "model")
     if not context.any_model and not catalogue.exists("anthropic", model):

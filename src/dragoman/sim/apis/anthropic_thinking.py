@@ -48,9 +48,9 @@ def signed_prefix(text: str, signature: str) -> bytes | None:
     if decoded is None:
         return None
     for prefix in (b"", decoded[-_PREFIX:]):
-        sealed = decoded.removesuffix(prefix)
-        shown = signatures.is_signature(sealed, _SHOWN, text + prefix.hex())
-        if shown or signatures.is_signature(sealed, _WITHHELD, prefix.hex()):
+        bare = decoded.removesuffix(prefix)
+        shown = signatures.is_signature(bare, _SHOWN, text + prefix.hex())
+        if shown or signatures.is_signature(bare, _WITHHELD, prefix.hex()):
             return prefix
     return None
 

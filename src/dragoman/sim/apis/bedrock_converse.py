@@ -319,7 +319,7 @@ def _check(context: RequestContext) -> tuple[JsonObject, str]:
     body, model = context.exchange.json(), context.exchange.params["model"]
     if violations := rules.check_request(body, model=model):
         raise refused_by(violations)
-    if not context.any_seal:
+    if not context.any_signature:
         check_signatures(body)
     if not context.any_model and not catalogue.exists("bedrock", model):
         raise Refused(Problem("no_model"))

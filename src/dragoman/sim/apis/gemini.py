@@ -241,8 +241,10 @@ class Writer:
             return parts
         if "thought" in parts[place]:
             return parts
-        sealed = signatures.make_signature("gemini", self.context.exchange.mark("seal"), signed_content(parts[place]))
-        signed = {**parts[place], "thoughtSignature": base64.b64encode(sealed).decode()}
+        signature = signatures.make_signature(
+            "gemini", self.context.exchange.mark("seal"), signed_content(parts[place])
+        )
+        signed = {**parts[place], "thoughtSignature": base64.b64encode(signature).decode()}
         return [*parts[:place], signed, *parts[place + 1 :]]
 
     def _candidate(self, parts: list[dict[str, object]], index: int, **more: object) -> dict[str, object]:
@@ -344,7 +346,7 @@ def _check(context: RequestContext, body: JsonObject, method: str) -> JsonObject
     if violations := rules.check_request(body, model=model, version=version, backend=_backend(context)):
         raise refused_by(violations)
     canonical = _canonical(body, _backend(context))
-    if not context.any_seal:
+    if not context.any_signature:
         check_signatures(canonical)
     google.check_model(context, model, method)
     return canonical

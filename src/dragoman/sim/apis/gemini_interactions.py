@@ -170,10 +170,10 @@ class Writer:
         thoughts = [part.text for part in answer.parts if isinstance(part, ThoughtPart)]
         if not thoughts:
             return written
-        sealed = signatures.make_signature(
+        signature = signatures.make_signature(
             "gemini", self.context.exchange.mark("seal"), _signed_content(written[0] if written else None)
         )
-        thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(sealed).decode()}
+        thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(signature).decode()}
         if self.shows_thoughts:
             thought["summary"] = [{"type": "text", "text": text} for text in thoughts]
         return [thought, *written]
@@ -272,7 +272,7 @@ def _check(context: RequestContext, body: JsonObject) -> Steps:
         alone = {key: value for key, value in body.items() if key != "previous_interaction_id"}
         if violations := rules.check_request({**alone, "input": steps}):
             raise refused_by(violations)
-    if not context.any_seal:
+    if not context.any_signature:
         check_signatures(steps)
     if "model" in body:
         google.check_model(context, text_at(body, "model"), "createInteraction")

@@ -210,7 +210,9 @@ class Writer:
     def __init__(self, context: RequestContext, body: JsonObject) -> None:
         self.context = context
         self.body = body
-        self.sealed = body.get("store") is False or "reasoning.encrypted_content" in texts_at(body, "include")
+        self.encrypts_reasoning = body.get("store") is False or "reasoning.encrypted_content" in texts_at(
+            body, "include"
+        )
         self.summarises = text_at(body, "reasoning", "summary") != ""
         self.namespaces = {text_at(tool, "name"): space for tool, space in _callable_tools(body) if space}
         self.obfuscates = object_at(body, "stream_options").get("include_obfuscation") is not False
@@ -273,9 +275,9 @@ class Writer:
         identifier = self._id("rs", index)
         summary = [{"type": "summary_text", "text": thought.text}] if self.summarises else []
         item: dict[str, object] = {"id": identifier, "type": "reasoning", "summary": summary}
-        if self.sealed:
-            sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", identifier, "")).decode()
-            item["encrypted_content"] = _ENVELOPE + sealed
+        if self.encrypts_reasoning:
+            encrypted = base64.urlsafe_b64encode(signatures.make_signature("openai", identifier, "")).decode()
+            item["encrypted_content"] = _ENVELOPE + encrypted
         return item
 
     def _call(self, call: CallPart, index: int, status: str) -> dict[str, object]:
@@ -376,7 +378,7 @@ def _check(context: RequestContext, body: JsonObject) -> list[JsonObject]:
     alone = {key: value for key, value in body.items() if key not in ("previous_response_id", "conversation")}
     if items and len(items) != len(items_of(body)) and (violations := rules.check_request({**alone, "input": items})):
         raise refused_by(violations)
-    for item in () if context.any_seal else items:
+    for item in () if context.any_signature else items:
         _check_signature(item)
     model = text_at(body, "model")
     if not context.any_model and not catalogue.exists("openai", model):
@@ -386,11 +388,11 @@ def _check(context: RequestContext, body: JsonObject) -> list[JsonObject]:
 
 
 def _check_signature(item: JsonObject) -> None:
-    sealed = item.get("encrypted_content")
-    if item.get("type") != "reasoning" or not isinstance(sealed, str):
+    encrypted = item.get("encrypted_content")
+    if item.get("type") != "reasoning" or not isinstance(encrypted, str):
         return
-    if not sealed.startswith(_ENVELOPE) or not signatures.is_signature_text(
-        sealed.removeprefix(_ENVELOPE), "openai", ""
+    if not encrypted.startswith(_ENVELOPE) or not signatures.is_signature_text(
+        encrypted.removeprefix(_ENVELOPE), "openai", ""
     ):
         message = f"The encrypted content for item {text_at(item, 'id')} could not be verified."
         raise Refused(Problem("invalid", message, 400, code="invalid_encrypted_content"))
@@ -422,7 +424,7 @@ def compact(context: RequestContext) -> Answered:
     body = context.exchange.json()
     items = _check(context, body)
     answer = context.answer_cached(read(body, items))[0]
-    sealed = base64.urlsafe_b64encode(signatures.make_signature("openai", "compaction", "")).decode()
+    encrypted = base64.urlsafe_b64encode(signatures.make_signature("openai", "compaction", "")).decode()
     identifier = f"cmp_{context.exchange.mark('cmp')[:48]}"
     retained = [
         {
@@ -434,7 +436,7 @@ def compact(context: RequestContext) -> Answered:
         for index, item in enumerate(items)
         if item.get("role") == "user"
     ]
-    compaction = {"id": identifier, "type": "compaction", "encrypted_content": _ENVELOPE + sealed}
+    compaction = {"id": identifier, "type": "compaction", "encrypted_content": _ENVELOPE + encrypted}
     compacted = {
         "id": f"resp_{context.exchange.mark('id')[:48]}",
         "object": "response.compaction",

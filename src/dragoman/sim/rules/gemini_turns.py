@@ -205,13 +205,13 @@ def _references(value: object) -> Iterator[str]:
 # --- thought signatures -------------------------------------------------------------------------------------------
 
 
-def _is_ordinary(content: JsonObject) -> bool:
-    return role_of(content) == "user" and any("functionResponse" not in part for part in objects_at(content, "parts"))
-
-
 def current_turn(request: Request) -> int:
     """Where the turn starts: the newest user Content with something else than function responses."""
-    ordinary = [index for index, (_, content) in enumerate(request.contents) if _is_ordinary(content)]
+    ordinary = [
+        index
+        for index, (_, content) in enumerate(request.contents)
+        if role_of(content) == "user" and any("functionResponse" not in part for part in objects_at(content, "parts"))
+    ]
     return ordinary[-1] if ordinary else 0
 
 

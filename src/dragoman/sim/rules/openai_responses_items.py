@@ -192,13 +192,13 @@ def one_kind_of_stored_state(request: Request) -> Iterator[Violation]:
 
 
 # A Fernet token, as every recorded one; a foreign signature or plain text is none.
-SEALED = re.compile(r"gAAAA[A-Za-z0-9_=-]*")
+_ENCRYPTED = re.compile(r"gAAAA[A-Za-z0-9_=-]*")
 
 
 def encrypted_content_is_genuine(request: Request) -> Iterator[Violation]:
     for index, item in items_of(request):
-        sealed = item.get("encrypted_content")
-        if isinstance(sealed, str) and not SEALED.fullmatch(sealed):
+        encrypted = item.get("encrypted_content")
+        if isinstance(encrypted, str) and not _ENCRYPTED.fullmatch(encrypted):
             message = f"The encrypted content for item {text_at(item, 'id') or index} could not be verified."
             yield refuse(("input", index, "encrypted_content"), message, "invalid_encrypted_content")
 
