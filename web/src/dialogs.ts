@@ -18,6 +18,15 @@ function showModal(dialog: HTMLDialogElement, done: () => void): void {
   dialog.showModal();
 }
 
+/** Focuses the first field, or else the button, without scrolling a long window to its end. */
+function focusFirst(dialog: HTMLDialogElement, fields: string, otherwise?: HTMLElement): void {
+  (dialog.querySelector<HTMLElement>(fields) ?? otherwise)?.focus({ preventScroll: true });
+  dialog.scrollTop = 0;
+}
+
+// Back and Forward leave the section that the window belongs to.
+addEventListener("hashchange", () => byId<HTMLDialogElement>("dialog").close());
+
 function choose<Answer>(
   title: string,
   body: readonly Node[],
@@ -36,7 +45,7 @@ function choose<Answer>(
     const heading = element("h2", { id: "dialog-title" }, title);
     dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
     showModal(dialog, () => done(answer));
-    (dialog.querySelector<HTMLElement>("textarea, input, select") ?? row[0])?.focus();
+    focusFirst(dialog, "textarea, input, select", row[0]);
   });
 }
 
@@ -64,7 +73,7 @@ export function form<Answer>(title: string, body: readonly Node[], word: string,
     const inner = element("form", { onsubmit }, ...body, problem, element("div", { class: "row end" }, cancel, send));
     dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
     showModal(dialog, () => done(answer));
-    dialog.querySelector<HTMLElement>("input")?.focus();
+    focusFirst(dialog, "input");
   });
 }
 

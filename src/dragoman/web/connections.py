@@ -97,12 +97,10 @@ def _keys(place: Place, tables: Mapping[str, ProviderTable], environment: Enviro
     table = tables.get(place.name)
     if table is not None and place.keys:
         given = table.api_keys or (table.api_key or "",)
-        return [_key_source(key) for key in given]
+        return [
+            key.removeprefix(_ENVIRONMENT) if key.startswith(_ENVIRONMENT) else "in the configuration" for key in given
+        ]
     return [name for name in place.provider.key_environment if environment.get(name)]
-
-
-def _key_source(key: str) -> str:
-    return key.removeprefix(_ENVIRONMENT) if key.startswith(_ENVIRONMENT) else "in the configuration"
 
 
 _PLAIN = RouteTable(to="")

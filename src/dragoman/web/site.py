@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.gateway.exchange import Application, Exchange, Gone
-from dragoman.gateway.http_request import BadRequest, Head
+from dragoman.gateway.http_request import BadRequest
 from dragoman.web.guard import HEADERS, LOGIN, Guard
 
 API = "/_/api"
@@ -105,8 +105,10 @@ class Site:
         head = exchange.head
         if head.path.startswith(_OURS):
             return self._serve(exchange)
-        if head.path == "/" and head.method == "GET" and (self._is_alone or _is_browser(head)):
-            return self._serve(exchange)
+        if head.path == "/" and head.method == "GET":
+            is_browser = "text/html" in head.headers.get("accept", "")
+            if is_browser or self._is_alone:
+                return self._serve(exchange)
         return self._next(exchange)
 
     async def _serve(self, exchange: Exchange) -> None:
@@ -200,10 +202,6 @@ class Site:
     async def _log_out(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         self._guard.log_out(exchange.head)
         send_json(exchange, {})
-
-
-def _is_browser(head: Head) -> bool:
-    return "text/html" in head.headers.get("accept", "")
 
 
 async def _no_gateway(exchange: Exchange) -> None:

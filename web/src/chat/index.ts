@@ -172,7 +172,7 @@ class Chat implements Section {
     const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
     const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
     const simulated = this.#state.models.some((one) => one.simulated)
-      ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No provider keys were found, so simulators answer. These conversations are kept apart from real ones.")
+      ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " Simulators answer: no keys, no cost. Conversations with them are kept apart from real ones.")
       : null;
     const words = element("p", {}, `Ask ${names}, or @all of them at once.`);
     return element("div", { class: "empty" }, words, simulated, ...tries);

@@ -64,7 +64,7 @@ export class Sidebar {
   });
 
   #row(row: Row): HTMLElement {
-    const about = row.excerpt || `${row.updated.slice(0, 16).replace("T", " ")} · ${row.models.join(", ")}`;
+    const about = row.excerpt || [row.updated.slice(0, 16).replace("T", " "), row.models.join(", ")].filter((one) => one).join(" · ");
     const current = row.id === this.#actions.shown() ? "true" : null;
     const open = (): void => this.#actions.open(row.id);
     return element(

@@ -11,7 +11,7 @@ const EVERY = 5000; // milliseconds
 const SOON = 400;
 
 export class Connections {
-  readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
+  readonly element = element("div", { class: "connected", role: "group", "aria-label": "Connections" });
   #known: Connected | null = null;
   readonly #found: (clients: readonly Client[]) => void;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -55,11 +55,11 @@ export class Connections {
 
   #draw(connected: Connected): void {
     const chips = connected.connections.map(chip);
-    const words = "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY";
+    const words = "No provider is connected. Store a key: dragoman keys set PROVIDER, or set a variable such as ANTHROPIC_API_KEY";
     const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
     const simulated = connected.connections.filter((one) => one.is_simulated).length;
     const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
-    const why = "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER";
+    const why = "Simulators on this machine answer: no keys, no cost. For real models, store a key: dragoman keys set PROVIDER";
     const note = simulated ? element("span", { class: "simulated", title: why }, label) : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
     const providers = element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips);
@@ -69,7 +69,7 @@ export class Connections {
   async #details(): Promise<void> {
     const connected = this.#known;
     if (connected === null) return;
-    await show("What is connected", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
+    await show("Connections", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
   }
 }
 
@@ -94,7 +94,7 @@ function chip(connection: Connection): HTMLElement {
 }
 
 function connectionTable(connections: readonly Connection[]): HTMLElement {
-  return table(["Provider", "Speaks", "Key", "Health", "Models listed"], connections.map((one) => [
+  return table(["Provider", "Format", "Key", "Health", "Models"], connections.map((one) => [
     one.name,
     formatChip(one.format),
     one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none",
@@ -108,7 +108,7 @@ function routeTable({ routes }: Connected): HTMLElement[] {
   const settings = (route: Route): string =>
     Object.entries(route.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
   const rows = routes.map((one) => [one.name, one.to.join(", "), (one.fallback ?? []).join(", "), settings(one)]);
-  return [element("h3", {}, "Routes"), table(["Route", "To", "Else", "Settings"], rows)];
+  return [element("h3", {}, "Routes"), table(["Route", "To", "Fallback", "Settings"], rows)];
 }
 
 /** The first cell of a row is its name. */

@@ -190,8 +190,8 @@ const reasonOf = ({ error, failure }: Summary): string => error || failure?.repl
 /** Losses of a failed request are not shown as "nothing lost". */
 function failureThere({ summary, attempts }: Opened): string {
   if (!hasFailed(summary)) return "";
-  const where = attempts.length === 0 ? "No upstream was contacted" : "The translation dropped nothing, but the request failed";
-  return `${where}: ${reasonOf(summary)}`;
+  if (attempts.length === 0) return "The request was not translated. No upstream was contacted.";
+  return `Nothing was lost in translation, but the request failed: ${reasonOf(summary)}`;
 }
 
 function upstreamPane(attempt: Attempt | undefined): HTMLElement {

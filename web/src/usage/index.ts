@@ -94,7 +94,7 @@ function totals(rows: readonly UsageRow[]): HTMLElement[] {
   return [
     tile("Cost", money(sum.cost), sum.requests ? `${money(sum.cost / sum.requests)} each` : ""),
     tile("Requests", amount(sum.requests)),
-    tile("Failed", percent(sum.failed, sum.requests), sum.failed ? `${amount(sum.failed)} requests` : ""),
+    tile("Failed", percent(sum.failed, sum.requests), sum.failed ? `${amount(sum.failed)} ${sum.failed === 1 ? "request" : "requests"}` : ""),
     tile("Tokens in", amount(sum.input)),
     tile("Tokens out", amount(sum.output)),
   ];

@@ -114,6 +114,12 @@ function showModal(dialog, done) {
 	dialog.addEventListener("close", closed);
 	dialog.showModal();
 }
+/** Focuses the first field, or else the button, without scrolling a long window to its end. */
+function focusFirst(dialog, fields, otherwise) {
+	(dialog.querySelector(fields) ?? otherwise)?.focus({ preventScroll: true });
+	dialog.scrollTop = 0;
+}
+addEventListener("hashchange", () => byId("dialog").close());
 function choose(title, body, choices) {
 	const dialog = byId("dialog");
 	return new Promise((done) => {
@@ -132,7 +138,7 @@ function choose(title, body, choices) {
 		const heading = element("h2", { id: "dialog-title" }, title);
 		dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
 		showModal(dialog, () => done(answer));
-		(dialog.querySelector("textarea, input, select") ?? row[0])?.focus();
+		focusFirst(dialog, "textarea, input, select", row[0]);
 	});
 }
 /** Asks for input; if the server refuses it, the window stays open with the reason. */
@@ -166,7 +172,7 @@ function form(title, body, word, submit) {
 		const inner = element("form", { onsubmit }, ...body, problem, element("div", { class: "row end" }, cancel, send));
 		dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), inner);
 		showModal(dialog, () => done(answer));
-		dialog.querySelector("input")?.focus();
+		focusFirst(dialog, "input");
 	});
 }
 var isOpen = () => byId("dialog").open;
@@ -956,7 +962,7 @@ var Sidebar = class {
 		if (shown !== void 0) this.#actions.named(shown.name);
 	});
 	#row(row) {
-		const about = row.excerpt || `${row.updated.slice(0, 16).replace("T", " ")} · ${row.models.join(", ")}`;
+		const about = row.excerpt || [row.updated.slice(0, 16).replace("T", " "), row.models.join(", ")].filter((one) => one).join(" · ");
 		const current = row.id === this.#actions.shown() ? "true" : null;
 		const open = () => this.#actions.open(row.id);
 		return element("button", {
@@ -2263,7 +2269,7 @@ var Chat = class {
 	#welcome() {
 		const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
 		const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
-		const simulated = this.#state.models.some((one) => one.simulated) ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " No provider keys were found, so simulators answer. These conversations are kept apart from real ones.") : null;
+		const simulated = this.#state.models.some((one) => one.simulated) ? element("p", { class: "soft" }, element("span", { class: "simulated" }, "simulated"), " Simulators answer: no keys, no cost. Conversations with them are kept apart from real ones.") : null;
 		return element("div", { class: "empty" }, element("p", {}, `Ask ${names}, or @all of them at once.`), simulated, ...tries);
 	}
 	#send = attempt(async (text, attachments, how) => {
@@ -3010,7 +3016,7 @@ var Connections = class {
 	element = element("div", {
 		class: "connected",
 		role: "group",
-		"aria-label": "What is connected"
+		"aria-label": "Connections"
 	});
 	#known = null;
 	#found;
@@ -3047,12 +3053,12 @@ var Connections = class {
 	}
 	#draw(connected) {
 		const chips = connected.connections.map(chip);
-		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: run dragoman keys set PROVIDER, or set a key such as ANTHROPIC_API_KEY") : null;
+		const none = chips.length === 0 ? element("span", { class: "soft" }, "No provider is connected. Store a key: dragoman keys set PROVIDER, or set a variable such as ANTHROPIC_API_KEY") : null;
 		const simulated = connected.connections.filter((one) => one.is_simulated).length;
 		const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
 		const note = simulated ? element("span", {
 			class: "simulated",
-			title: "No provider keys were found: simulators on this machine answer. Store a key with: dragoman keys set PROVIDER"
+			title: "Simulators on this machine answer: no keys, no cost. For real models, store a key: dragoman keys set PROVIDER"
 		}, label) : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
 		const providers = element("span", {
@@ -3066,7 +3072,7 @@ var Connections = class {
 	async #details() {
 		const connected = this.#known;
 		if (connected === null) return;
-		await show("What is connected", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
+		await show("Connections", connectionTable(connected.connections), ...routeTable(connected), clients(connected.clients));
 	}
 };
 var isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
@@ -3097,10 +3103,10 @@ function chip(connection) {
 function connectionTable(connections) {
 	return table$1([
 		"Provider",
-		"Speaks",
+		"Format",
 		"Key",
 		"Health",
-		"Models listed"
+		"Models"
 	], connections.map((one) => [
 		one.name,
 		formatChip(one.format),
@@ -3121,7 +3127,7 @@ function routeTable({ routes }) {
 	return [element("h3", {}, "Routes"), table$1([
 		"Route",
 		"To",
-		"Else",
+		"Fallback",
 		"Settings"
 	], rows)];
 }
@@ -3985,7 +3991,8 @@ var reasonOf = ({ error, failure }) => error || failure?.replaceAll("_", " ") ||
 /** Losses of a failed request are not shown as "nothing lost". */
 function failureThere({ summary, attempts }) {
 	if (!hasFailed(summary)) return "";
-	return `${attempts.length === 0 ? "No upstream was contacted" : "The translation dropped nothing, but the request failed"}: ${reasonOf(summary)}`;
+	if (attempts.length === 0) return "The request was not translated. No upstream was contacted.";
+	return `Nothing was lost in translation, but the request failed: ${reasonOf(summary)}`;
 }
 function upstreamPane(attempt) {
 	if (attempt === void 0) return bodyPane({
@@ -5140,7 +5147,7 @@ function totals(rows) {
 	return [
 		tile("Cost", money(sum.cost), sum.requests ? `${money(sum.cost / sum.requests)} each` : ""),
 		tile("Requests", amount(sum.requests)),
-		tile("Failed", percent(sum.failed, sum.requests), sum.failed ? `${amount(sum.failed)} requests` : ""),
+		tile("Failed", percent(sum.failed, sum.requests), sum.failed ? `${amount(sum.failed)} ${sum.failed === 1 ? "request" : "requests"}` : ""),
 		tile("Tokens in", amount(sum.input)),
 		tile("Tokens out", amount(sum.output))
 	];
