@@ -14,12 +14,11 @@ from msgspec import Struct
 
 from dragoman.codecs.datasets.catalogue import known_dataset
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, SniffedJson, begins_with_frame
-from dragoman.codecs.reading import body_bytes, check_text
+from dragoman.codecs.reading import Body, body_bytes, check_text
 from dragoman.codecs.records.signs import known_record
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import parse_json
-from dragoman.translate import Body
 
 Kind = Literal["request", "response", "error"]
 

@@ -23,6 +23,7 @@ DragomanError
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,10 @@ class UnknownFormat(DragomanError, LookupError):
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        super().__init__(f"unknown format {name!r}; known formats: {', '.join(known)}")
+        meant = [one for one in known if name and one.startswith(str(name).lower().replace("_", "-"))]
+        meant = meant or difflib.get_close_matches(str(name), known, n=1)
+        hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+        super().__init__(f"unknown format {name!r}{hint}; known formats: {', '.join(known)}")
 
 
 class NotConfigured(DragomanError):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import structs
 
@@ -14,7 +15,7 @@ from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.reading import MALFORMED, check_text, misread
 from dragoman.codecs.stream_codec import EventDecoder, StreamCodec, Texts
 from dragoman.codecs.stream_limits import Limits
-from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.errors import DecodeError, InvalidType, LimitExceeded
 from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed
 
 _BROKEN = (DecodeError, *MALFORMED)
@@ -28,6 +29,13 @@ def held_by(change: object) -> Mapping[int, object] | None:
     """Return the parts that a change of events holds back, by index; None if it may change the text of any part."""
     held: Mapping[int, object] | None = getattr(change, "held", None)
     return held
+
+
+def _bytes_of(data: object) -> bytes:
+    if isinstance(data, bytearray | memoryview):
+        return bytes(data)
+    hint = "pass the chunks as they arrive, such as those of response.iter_bytes()"
+    raise InvalidType(path="feed.data", expected="the bytes of a stream", found=type(data).__name__, hint=hint)
 
 
 class EventReader:
@@ -59,13 +67,15 @@ class EventReader:
         self._held = _NO_TEXTS if held is None else held
         self._is_plain = account is not None and held is not None
 
-    def feed(self, data: bytes) -> list[AnyEvent]:
+    def feed(self, data: Any) -> list[AnyEvent]:
+        """Return the events that end in these bytes. `Any`: compiled code would refuse text with a bare TypeError."""
         events: list[AnyEvent] = []
         if self.failed:
             return events
+        chunk: bytes = data if type(data) is bytes else _bytes_of(data)
         decoder = self.decoder
         try:
-            for payload in self.framing.feed(data):
+            for payload in self.framing.feed(chunk):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
                 decoded = decoder.decode(payload)

@@ -52,13 +52,13 @@ class EventWriter:
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         if self.opening is not None:
-            events = self._opened(events, self.opening)
+            events = self._apply_opening(events, self.opening)
         events = self._private.report(events)
         for change in self._changes:
             events = change(events)
         return self.encoder.encode(events)
 
-    def _opened(self, events: list[AnyEvent], opening: Opening) -> list[AnyEvent]:
+    def _apply_opening(self, events: list[AnyEvent], opening: Opening) -> list[AnyEvent]:
         shown = [opening(event) if isinstance(event, StreamStart) else event for event in events]
         if shown:
             if not isinstance(shown[0], StreamStart | StreamFailed):
@@ -92,11 +92,11 @@ class EventRelay(EventReader):
         if target is not None:
             self.writer = EventWriter(target, account.texts, options)
 
-    def relay(self, data: bytes) -> bytes:
+    def relay(self, data: Any) -> bytes:
         events = self.feed(data)
         writer = self.writer
         if writer is None:
-            return data
+            return bytes(data)
         if not events:
             return b""
         event = events[0]

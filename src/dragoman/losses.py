@@ -31,8 +31,8 @@ Entry: TypeAlias = tuple[Value, str, str, Severity, str]
 """Node, field, what, severity, why."""
 
 
-Remark: TypeAlias = tuple[Value | None, str, Severity, str]
-"""Node (None: the whole record), what, severity, why."""
+Remark: TypeAlias = tuple[Value | str | None, str, Severity, str]
+"""Node (None: the whole record; text: a JSON path in it), what, severity, why."""
 
 
 class Remarks(NamedTuple):
@@ -40,6 +40,8 @@ class Remarks(NamedTuple):
 
     format: str
     found: tuple[Remark, ...]
+    everywhere: tuple[Remark, ...] = ()
+    """What is a loss in its own format too."""
 
 
 def remarks_on(request: Request) -> Remarks | None:
@@ -117,10 +119,14 @@ class LossLog:
     def note(self, node: Value, field: str, what: str, why: str) -> None:
         self.entries.append((node, field, what, "noted", why))
 
-    def add_remarks(self, remarks: Remarks, request: Request) -> None:
+    def add_remarks(self, remarks: Remarks, request: Request, target: str) -> None:
         """Add what reading the request found out."""
-        for node, what, severity, why in remarks.found:
-            self.entries.append((request if node is None else node, "", what, severity, why))
+        found = remarks.everywhere if remarks.format == target else remarks.found + remarks.everywhere
+        for node, what, severity, why in found:
+            if isinstance(node, str):
+                self.entries.append((request, KEY + node, what, severity, why))
+            else:
+                self.entries.append((request if node is None else node, "", what, severity, why))
 
     def add_tool_losses(self, losses: ToolLosses) -> None:
         """Add the losses of all tools of a request, which were written before."""
@@ -184,7 +190,7 @@ class LossLog:
         for node, field, what, severity, why in entries:
             # Passes may log against a changed copy of the request: every request in the log is the root.
             if type(node) is kind:
-                path = lookup(None, None, field)
+                path = field if field[:2] == _PLACE else lookup(None, None, field)
             else:
                 if positions is None:
                     positions = self._positions(entries, root, kind)
@@ -243,6 +249,8 @@ def read_losses(encoded: Any) -> tuple[Loss, ...]:
 
 KEY = "\0"
 """Before a key of the source that is called like one of our fields, so that no lookup takes it for the field."""
+_PLACE = f"{KEY}$"
+"""Start of a field that is a whole JSON path in the source; none of our fields begins with a dollar sign."""
 
 
 def _field_names(kind: type[Value]) -> Iterator[str]:

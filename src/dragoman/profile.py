@@ -54,6 +54,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
 
     usage_details: frozenset[str] = frozenset()
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
+    usage_members: frozenset[str] = frozenset()
+    """Members of another family's usage that its own usage has under other names; its codec translates them."""
     answer_tiers: Mapping[str, str] = MappingProxyType({})
     """Our name for the tier of an answer -> the target's; empty if its answers do not name their tier."""
     shows_reasoning_unasked: bool = True
@@ -107,6 +109,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Whether one setting limits the calls of all hosted tools together (`max_tool_calls`)."""
     hosted_models: re.Pattern[str] = ALWAYS
     """Models with hosted tools."""
+    shares_tool_names: bool = False
+    """Whether a function cannot have the name of a hosted tool beside it."""
 
     @property
     def signs_as(self) -> str:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
 
 from msgspec import structs
 from msgspec.structs import force_setattr
 
 from dragoman.codecs.encoded import Encoded, hold_log
-from dragoman.codecs.reading import MALFORMED, body_bytes, misread
+from dragoman.codecs.reading import MALFORMED, Body, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
 from dragoman.losses import JsonPaths, LossLog, intermediate_paths, remarks_on
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
-
-Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any]
 
 
 def decode_request(body: Body, source: str) -> Request:
@@ -154,8 +151,8 @@ def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Complet
 def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
     log = LossLog()
     remarks = remarks_on(request)
-    if remarks is not None and remarks.format != outgoing.name:
-        log.add_remarks(remarks, request)
+    if remarks is not None:
+        log.add_remarks(remarks, request, outgoing.name)
     try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except _UNWRITABLE as error:

@@ -1,4 +1,4 @@
-"""A client that returns everything unchanged: its next request, with the answer in it.
+"""Clients of each API: each appends an answer to its history as it came, answers the calls, and asks again.
 
 Vendors want their signatures back. A client of another format has no field for them but returns what it was given, so
 the signatures must survive in that.
@@ -16,95 +16,47 @@ Json = dict[str, Any]
 
 def next_request(answer: bytes, format: str, model: str) -> bytes:
     """The request that a client of this format sends after the answer."""
-    return encode_json(_NEXT[format](parse_json(answer), model))
+    return encode_json(CONTINUE[format](_OPENING[format](model), parse_json(answer)))
 
 
-def _parameters() -> Json:
-    return {"type": "object", "properties": {"city": {"type": "string"}}}
-
-
-_TOOL_NAMES = ("get_weather", "get_time")
-
-
-def _chat_request(model: str, message: Json, results: list[Json]) -> Json:
-    functions = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
-    return {
-        "model": model,
-        "messages": [{"role": "user", "content": "Go."}, message, *(results or [{"role": "user", "content": "On."}])],
-        "tools": [{"type": "function", "function": function} for function in functions],
-    }
-
-
-def _chat(answer: Json, model: str) -> Json:
+def _chat(request: Json, answer: Json) -> Json:
     message = answer["choices"][0]["message"]
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
     ]
-    return _chat_request(model, message, results)
+    follow: list[Json] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
 
 
-def _responses(answer: Json, model: str) -> Json:
-    items = answer["output"]
-    outputs = [
-        {"type": "function_call_output", "call_id": item["call_id"], "output": "done"}
-        for item in items
-        if item["type"] == "function_call"
-    ]
-    tools = [{"type": "function", "name": name, "parameters": _parameters(), "strict": False} for name in _TOOL_NAMES]
-    follow = outputs or [{"role": "user", "content": "On."}]
-    return {"model": model, "input": [{"role": "user", "content": "Go."}, *items, *follow], "tools": tools}
-
-
-def _messages(answer: Json, model: str) -> Json:
+def _messages(request: Json, answer: Json) -> Json:
     blocks = answer["content"]
     results = [
         {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
         for block in blocks
         if block["type"] == "tool_use"
     ]
-    turns = [
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": blocks},
-        {"role": "user", "content": results or "On."},
-    ]
-    tools = [{"name": name, "input_schema": _parameters()} for name in _TOOL_NAMES]
-    return {"model": model, "max_tokens": 4000, "messages": turns, "tools": tools}
+    follow: Any = results or "go on"
+    turns = [{"role": "assistant", "content": blocks}, {"role": "user", "content": follow}]
+    return {**request, "messages": [*request["messages"], *turns]}
 
 
-def _gemini(answer: Json, _model: str) -> Json:
+def _gemini(request: Json, answer: Json) -> Json:
     content = answer["candidates"][0]["content"]
-    called = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
-    results: list[Json] = [{"functionResponse": {**_identity(call), "response": {"output": "done"}}} for call in called]
-    contents = [
-        {"role": "user", "parts": [{"text": "Go."}]},
-        content,
-        {"role": "user", "parts": results or [{"text": "On."}]},
+    results: list[Json] = [
+        {"functionResponse": {**_identity(part["functionCall"]), "response": {"output": "done"}}}
+        for part in content["parts"]
+        if "functionCall" in part
     ]
-    declarations = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
-    return {"contents": contents, "tools": [{"functionDeclarations": declarations}]}
+    parts: list[Json] = results or [{"text": "go on"}]
+    follow = {"role": "user", "parts": parts}
+    return {**request, "contents": [*request["contents"], content, follow]}
 
 
 def _identity(call: Json) -> Json:
     return {key: call[key] for key in ("id", "name") if key in call}
 
 
-def _converse(answer: Json, _model: str) -> Json:
-    message = answer["output"]["message"]
-    results: list[Json] = [
-        {"toolResult": {"toolUseId": block["toolUse"]["toolUseId"], "content": [{"text": "done"}]}}
-        for block in message["content"]
-        if "toolUse" in block
-    ]
-    turns = [
-        {"role": "user", "content": [{"text": "Go."}]},
-        message,
-        {"role": "user", "content": results or [{"text": "On."}]},
-    ]
-    tools = [{"toolSpec": {"name": name, "inputSchema": {"json": _parameters()}}} for name in _TOOL_NAMES]
-    return {"messages": turns, "toolConfig": {"tools": tools}}
-
-
-def _ollama(answer: Json, model: str) -> Json:
+def _ollama(request: Json, answer: Json) -> Json:
     message = answer["message"]
     results = [
         {
@@ -115,34 +67,56 @@ def _ollama(answer: Json, model: str) -> Json:
         }
         for call in message.get("tool_calls") or ()
     ]
-    return _chat_request(model, message, results)
+    follow: list[Json] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
 
 
-def _cohere(answer: Json, model: str) -> Json:
+def _cohere(request: Json, answer: Json) -> Json:
+    """The vendor's documentation appends the message of the answer unchanged."""
     message = answer["message"]
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
     ]
-    return _chat_request(model, message, results)
+    follow: list[Json] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
 
 
-def _interactions(answer: Json, model: str) -> Json:
-    steps = answer["steps"]
+def _responses(request: Json, answer: Json) -> Json:
+    """All items of the answer, in order, then the outputs; a bare text is one user message."""
+    items = answer["output"]
+    outputs = [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": "done"}
+        for item in items
+        if item["type"] == "function_call"
+    ]
+    follow: list[Json] = outputs or [{"role": "user", "content": "go on"}]
+    return {**request, "input": [*request["input"], *items, *follow]}
+
+
+def _converse(request: Json, answer: Json) -> Json:
+    message = answer["output"]["message"]
     results: list[Json] = [
+        {"toolResult": {"toolUseId": block["toolUse"]["toolUseId"], "content": [{"text": "done"}]}}
+        for block in message["content"]
+        if "toolUse" in block
+    ]
+    follow = {"role": "user", "content": results or [{"text": "go on"}]}
+    return {**request, "messages": [*request["messages"], message, follow]}
+
+
+def _interactions(request: Json, answer: Json) -> Json:
+    """All steps of the answer, in order, then the results."""
+    steps = answer["steps"]
+    results = [
         {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": "done"}
         for step in steps
         if step["type"] == "function_call"
     ]
-    follow: list[Json] = results or [{"type": "user_input", "content": [{"type": "text", "text": "On."}]}]
-    return {
-        "model": model,
-        "input": [{"type": "user_input", "content": [{"type": "text", "text": "Go."}]}, *steps, *follow],
-        "tools": [{"type": "function", "name": name, "parameters": _parameters()} for name in _TOOL_NAMES],
-        "store": False,
-    }
+    follow: list[Json] = results or [{"type": "user_input", "content": [{"type": "text", "text": "go on"}]}]
+    return {**request, "input": [*request["input"], *steps, *follow]}
 
 
-_NEXT: Mapping[str, Callable[[Json, str], Json]] = {
+CONTINUE: Mapping[str, Callable[[Json, Json], Json]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
     "anthropic-messages": _messages,
@@ -152,4 +126,50 @@ _NEXT: Mapping[str, Callable[[Json, str], Json]] = {
     "ollama-chat": _ollama,
     "cohere-chat": _cohere,
     "gemini-interactions": _interactions,
+}
+
+_NAMES = ("get_weather", "get_time")
+_PARAMETERS: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
+_FUNCTIONS = [{"name": name, "parameters": _PARAMETERS} for name in _NAMES]
+
+
+def _open_chat(model: str) -> Json:
+    tools = [{"type": "function", "function": function} for function in _FUNCTIONS]
+    return {"model": model, "messages": [{"role": "user", "content": "go"}], "tools": tools}
+
+
+def _open_gemini(_model: str) -> Json:
+    contents = [{"role": "user", "parts": [{"text": "go"}]}]
+    return {"contents": contents, "tools": [{"functionDeclarations": _FUNCTIONS}]}
+
+
+_OPENING: Mapping[str, Callable[[str], Json]] = {
+    "openai-chat": _open_chat,
+    "ollama-chat": _open_chat,
+    "cohere-chat": _open_chat,
+    "openai-responses": lambda model: {
+        "model": model,
+        "input": [{"role": "user", "content": "go"}],
+        "tools": [{"type": "function", **function, "strict": False} for function in _FUNCTIONS],
+    },
+    "anthropic-messages": lambda model: {
+        "model": model,
+        "max_tokens": 4000,
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [{"name": name, "input_schema": _PARAMETERS} for name in _NAMES],
+    },
+    "gemini": _open_gemini,
+    "vertex": _open_gemini,
+    "bedrock-converse": lambda _model: {
+        "messages": [{"role": "user", "content": [{"text": "go"}]}],
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": name, "inputSchema": {"json": _PARAMETERS}}} for name in _NAMES],
+        },
+    },
+    "gemini-interactions": lambda model: {
+        "model": model,
+        "input": [{"type": "user_input", "content": [{"type": "text", "text": "go"}]}],
+        "tools": [{"type": "function", **function} for function in _FUNCTIONS],
+        "store": False,
+    },
 }

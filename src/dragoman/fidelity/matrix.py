@@ -78,19 +78,17 @@ def to_json(matrix: Matrix) -> bytes:
     text = msgspec.json.format(msgspec.json.encode(matrix), indent=1).decode()
     lines: list[str] = []
     for line in text.splitlines():
-        joins = bool(lines) and (len(line) - len(line.lstrip()) > _JOINED or _closes(line, lines[-1]))
-        if joins:
-            lines[-1] += line.strip() if lines[-1].endswith("{") or line.strip().startswith("}") else f" {line.strip()}"
+        stripped = line.strip()
+        before = lines[-1] if lines else ""
+        ends_source = line.startswith(" " * _JOINED + "}") and not before.strip().startswith("}")
+        if lines and (len(line) - len(line.lstrip()) > _JOINED or ends_source):
+            lines[-1] += stripped if before.endswith("{") or stripped.startswith("}") else f" {stripped}"
         else:
             lines.append(line)
     return ("\n".join(lines) + "\n").encode()
 
 
 _JOINED = 4  # indentation of a source
-
-
-def _closes(line: str, before: str) -> bool:
-    return line.startswith(" " * _JOINED + "}") and not before.strip().startswith("}")
 
 
 def from_json(content: bytes) -> Matrix:

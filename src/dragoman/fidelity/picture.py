@@ -84,7 +84,7 @@ def draw(matrix: Matrix) -> Picture:
         y = int(max(shape.y for shape in block)) + 2 * CELL
     shapes += list(_key(matrix, y))
     width = int(_column(matrix, len(matrix.formats) - 1, len(matrix.formats))) + MARGIN
-    title = f"How faithful every crossing is ({matrix.name} {matrix.version})"
+    title = f"How faithful each conversion is ({matrix.name} {matrix.version})"
     return Picture(width, y + 2 * CELL, title, _describe(matrix), tuple(shapes))
 
 
@@ -93,7 +93,7 @@ def _column(matrix: Matrix, source: int, target: int) -> float:
 
 
 def _header(matrix: Matrix) -> Iterator[Label]:
-    yield Label(MARGIN, 26, f"How faithful every crossing is: {matrix.name} {matrix.version}", 17, bold=True)
+    yield Label(MARGIN, 26, f"How faithful each conversion is: {matrix.name} {matrix.version}", 17, bold=True)
     for place, source in enumerate(matrix.formats):
         middle = (_column(matrix, place, 0) + _column(matrix, place, len(matrix.formats))) / 2
         yield Label(middle, TOP - 12, f"from {source}", 10, "middle", bold=True)

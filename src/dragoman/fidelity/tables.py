@@ -79,14 +79,13 @@ def _details(matrix: Matrix, source: str) -> Iterator[str]:
     yield from ("", f"### From {source}", "", "Each cell: request, response, stream.", "")
     rows = []
     for feature in FEATURES:
-        letters = [_letters(matrix, feature.name, source, target) for target in matrix.formats]
+        letters = [
+            " ".join(LETTERS[matrix.verdict(kind, feature.name, source, target)] for kind in KINDS)
+            for target in matrix.formats
+        ]
         if any(letter.strip("· ") for letter in letters):
             rows.append([feature.title, *letters])
     yield from table(["feature", *matrix.formats], rows)
-
-
-def _letters(matrix: Matrix, feature: str, source: str, target: str) -> str:
-    return " ".join(LETTERS[matrix.verdict(kind, feature, source, target)] for kind in KINDS)
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

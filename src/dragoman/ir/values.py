@@ -122,7 +122,7 @@ class Value(Struct, frozen=True, gc=False, omit_defaults=True):
     def __repr__(self) -> str:
         shown = []
         for name, default in zip(self.__struct_fields__, _defaults(type(self)), strict=True):
-            value = _reading(self, name)
+            value = _read_field(self, name)
             if value != default:
                 shown.append(f"{name}={_readable(value)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -141,7 +141,7 @@ def construct_checked(kind: type[S], /, *args: Any, **kwargs: Any) -> S:
     return construct(kind, args, kwargs)
 
 
-def _reading(value: Value, name: str) -> Any:
+def _read_field(value: Value, name: str) -> Any:
     """The parsed field; UNSET if parsing would raise (arguments that are not JSON)."""
     slot = getattr(type(value), "__exact__", {}).get(name)
     if slot is None:
@@ -198,4 +198,4 @@ def _reader(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _same_reading(self: Value, other: object) -> bool:
     if type(self) is not type(other):
         return NotImplemented  # type: ignore[no-any-return]
-    return all(_reading(self, name) == _reading(other, name) for name in self.__struct_fields__)
+    return all(_read_field(self, name) == _read_field(other, name) for name in self.__struct_fields__)

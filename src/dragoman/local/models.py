@@ -91,9 +91,7 @@ def _gguf_of(packaged: Packaged) -> Path | None:
 def _file(name: str) -> Path:
     if not name.endswith(SUFFIX):
         known = ", ".join(PACKAGED)
-        raise NotConfigured(
-            f"there is no local model named {name!r}: there is {known}, or local/PATH{SUFFIX}", missing=name
-        )
+        raise NotConfigured(f"there is no local model named {name!r}: use {known} or local/PATH{SUFFIX}", missing=name)
     path = Path(name).expanduser().absolute()
     if not path.is_file():
         raise NotConfigured(f"there is no file {path}", missing=str(path))

@@ -91,7 +91,7 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
     following = node.get("items" if keyword == "prefixItems" else "additionalItems")
     rest = walk.source.without(node, "items", "prefixItems", "additionalItems")
     if "additionalItems" in node:
-        walk.note(node, "additionalItems", "rewritten", "said as items", exact=walk.dialect.accepts("prefixItems"))
+        walk.note(node, "additionalItems", "rewritten", "written as items", exact=walk.dialect.accepts("prefixItems"))
     if walk.dialect.accepts("prefixItems"):
         walk.note(node, "items", "rewritten", "a list of schemas is written as prefixItems", exact=True)
         tail = {} if following is None else {"items": following}

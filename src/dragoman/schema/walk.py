@@ -14,7 +14,7 @@ from dragoman.schema.steps import STEPS, has_root_rules_only, is_normal, is_obje
 from dragoman.schema.values import Action, Json, Node, SchemaError, SchemaNote
 
 
-def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
+def _while_open(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
     """Marks the node as open while the method runs: a reference to an open node is recursion."""
 
     def run(self: Walk, node: Node) -> Node:
@@ -108,7 +108,7 @@ class Walk:
         self.note(holder, place, "rewritten", "every schema must be an object", exact=schema)
         return {}
 
-    @_opening
+    @_while_open
     def normal(self, node: Node) -> Node:
         """Rewrites the node's own keywords for the dialect, but not its subschemas."""
         node = self.inline(node)
@@ -116,7 +116,7 @@ class Walk:
             node = step(self, node)
         return node
 
-    @_opening
+    @_while_open
     def _members(self, node: Node) -> Node:
         members: Node = {}
         refused, keywords, checks = self.dialect.refused, self.dialect.keywords, self._checks
@@ -135,7 +135,7 @@ class Walk:
             rule(self, node, members)
         return members
 
-    @_opening
+    @_while_open
     def flat(self, node: Node) -> Node:
         """The node with its reference inlined and its allOf merged."""
         node = self.inline(node, always=True)
@@ -145,7 +145,7 @@ class Walk:
         self.note(node, "allOf", "rewritten", "its schemas are merged into one", exact=False not in node["allOf"])
         return self.merge(self.source.without(node, "allOf"), *members)
 
-    @_opening
+    @_while_open
     def without_alternatives(self, node: Node) -> Node:
         return without_alternatives(self, node)
 

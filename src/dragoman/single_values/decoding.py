@@ -10,7 +10,7 @@ from msgspec import Raw, structs
 
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.registry import layout
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, UnsupportedFormat
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolResult
 from dragoman.ir.values import encode_json, exact_json
 from dragoman.single_values.encoding import encode_messages
@@ -23,6 +23,7 @@ from dragoman.single_values.wrapping import (
     wrap_messages,
     wrap_tools,
 )
+from dragoman.translate import decode_response
 
 _SEED = "call"
 _OURS = re.compile(INVENTED_PREFIX.encode() + rb"\w+")
@@ -44,8 +45,27 @@ def decode_tool_call(value: WireInput, source: str, *, position: int = 0) -> Too
 
 def decode_tool_calls(value: WireInputs, source: str, *, position: int = 0) -> tuple[ToolCall, ...]:
     """All calls of a message, or of a list of calls or messages. `position` is the number of the first of them."""
-    where = layout(source)
     data = read_bytes(value, source)
+    try:
+        return _decode_calls(data, source, position)
+    except DecodeError:
+        if not _is_response(data, source):
+            raise
+    hint = f"a whole response, whose calls are decode_response(body, {source!r}).tool_calls"
+    raise DecodeError(path="$", expected="a tool call or an assistant message", got=hint, source=source)
+
+
+def _is_response(data: bytes, source: str) -> bool:
+    """Whether this is a whole response that makes calls."""
+    try:
+        completion = decode_response(data, source)
+    except (DecodeError, UnsupportedFormat):
+        return False
+    return any(message.tool_calls for message in completion.messages)
+
+
+def _decode_calls(data: bytes, source: str, position: int) -> tuple[ToolCall, ...]:
+    where = layout(source)
     items = read_items(data, source, "a tool call or an assistant message")
     holder = None if where.calls is None else (where.assistant, where.calls)
     request = read(wrap_messages(items, where, holder=holder, envelope=where.call_envelope), source)
@@ -101,7 +121,7 @@ def decode_tool_results(
     first, *rest = request.messages
     _refuse_others(structs.replace(request, messages=tuple(rest)), ToolResult, "tool results", source)
     again = {read_back.id: call for read_back, call in zip(first.tool_calls, calls, strict=True)}
-    return tuple(_answering(result, again) for message in rest for result in message.tool_results)
+    return tuple(_pair_with_call(result, again) for message in rest for result in message.tool_results)
 
 
 def _as_messages(calls: Sequence[ToolCall], source: str) -> list[Raw]:
@@ -111,7 +131,7 @@ def _as_messages(calls: Sequence[ToolCall], source: str) -> list[Raw]:
     return [item.raw for item in read_items(encoded.json(), source, "messages")]
 
 
-def _answering(result: ToolResult, calls: dict[str, ToolCall]) -> ToolResult:
+def _pair_with_call(result: ToolResult, calls: dict[str, ToolCall]) -> ToolResult:
     call = calls.get(result.tool_call_id)
     if call is None:
         return result
@@ -180,7 +200,9 @@ def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected
     for message in request.messages:
         for part in message.parts:
             if not isinstance(part, kind):
-                got = f"{type(part).__name__} in a message of role {message.role}"
+                got = (
+                    f"{type(part).__name__} in a message of role {message.role} (the parts of a message: pass it whole)"
+                )
                 raise DecodeError(path="$", expected=f"{expected} and nothing else", got=got, source=source)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.layout import Layout
@@ -21,6 +21,7 @@ from dragoman.translate import decode_request, encode_request_for
 
 _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_list = msgspec.json.Decoder(list[Raw]).decode
+T = TypeVar("T")
 
 _QUESTION = Message("user", "…")
 """Placeholder turns around the encoded values, so that the request is legal; removed afterwards."""
@@ -102,7 +103,7 @@ def encode_tool_call(call: ToolCall, target: str, *, model: str | None = None, s
     >>> encode_tool_call(call, "openai-chat").value["function"]
     {'name': 'get_weather', 'arguments': '{"city":"東京"}'}
     """
-    calls, losses = _encode_calls((call,), target, model)
+    calls, losses = _encode_calls(_listed((call,), ToolCall, "ToolCall", target), target, model)
     return _result(calls[0] if calls else None, losses, target, strict=strict, single=True)
 
 
@@ -110,12 +111,12 @@ def encode_tool_calls(
     calls: Sequence[ToolCall], target: str, *, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
     """A list of such objects, in order. For the whole assistant message, use `encode_message`."""
+    calls = _listed(calls, ToolCall, "ToolCall", target)
     wires, losses = _encode_calls(calls, target, model) if calls else ([], [])
     return _result(wires, losses, target, strict=strict)
 
 
 def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(calls, ToolCall, "ToolCall", target)
     where = layout(target)
     answers = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
     messages = (_QUESTION, Message("assistant", tuple(calls)), Message("tool", answers))
@@ -154,7 +155,8 @@ def encode_tool_result(
     >>> encode_tool_result(ToolResult("c1", "get_weather", "text", "18°"), "anthropic-messages").value
     [{'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '18°'}]}]
     """
-    messages, losses = _encode_results((result,), () if call is None else (call,), target, model)
+    results = _listed((result,), ToolResult, "ToolResult", target)
+    messages, losses = _encode_results(results, () if call is None else (call,), target, model)
     return _result(messages, losses, target, strict=strict, single=True)
 
 
@@ -172,6 +174,7 @@ def encode_tool_results(
     `calls` of the turn, results are sent in call order and take missing names from them; without, they stay as given.
     `model` matters where models differ: Gemini 3 takes media within a result, older models in a message of their own.
     """
+    results = _listed(results, ToolResult, "ToolResult", target)
     messages, losses = _encode_results(results, calls, target, model) if results else ([], [])
     return _result(messages, losses, target, strict=strict)
 
@@ -179,8 +182,7 @@ def encode_tool_results(
 def _encode_results(
     results: Sequence[ToolResult], calls: Sequence[ToolCall], target: str, model: str | None
 ) -> tuple[list[Raw], list[Loss]]:
-    _check(results, ToolResult, "ToolResult", target)
-    _check(calls, ToolCall, "ToolCall", target)
+    calls = _listed(calls, ToolCall, "ToolCall", target)
     where = layout(target)
     answered = _calls_of(results, where, calls)
     _check_names(results, answered, where, target)
@@ -224,11 +226,21 @@ def _check_names(results: Sequence[ToolResult], calls: Sequence[ToolCall], where
             raise EncodeError(path=f"$[{index}].name", reason=reason, target=target)
 
 
-def _check(values: Sequence[Any], kind: Any, expected: str, target: str) -> None:
-    for index, value in enumerate(values):
+def _listed(values: Sequence[T] | None, kind: Any, expected: str, target: str) -> tuple[T, ...]:
+    """Return the values of a list, checked. A single one is refused: it has a function of its own."""
+    if values is None:
+        return ()
+    if isinstance(values, str | bytes | Mapping | Struct) or not isinstance(values, Iterable):
+        reason = f"expected a list of {expected}, got {type(values).__name__}"
+        if isinstance(values, kind):
+            reason += ": put it in a list, or call the function for a single one"
+        raise EncodeError(path="$", reason=reason, target=target)
+    listed = tuple(values)
+    for index, value in enumerate(listed):
         if not isinstance(value, kind):
             reason = f"expected {expected}, got {type(value).__name__}"
             raise EncodeError(path=f"$[{index}]", reason=reason, target=target)
+    return listed
 
 
 # ── definitions and choice ────────────────────────────────────────────────────────────────────────────────────
@@ -242,7 +254,7 @@ def encode_tool_definition(
     >>> encode_tool_definition(ToolDefinition("now", "The time"), "anthropic-messages").value
     {'name': 'now', 'description': 'The time', 'input_schema': {'type': 'object', 'properties': {}}}
     """
-    tools, losses = _encode_tools((tool,), target, model)
+    tools, losses = _encode_tools(_listed((tool,), AnyTool, "a tool definition", target), target, model)
     if len(tools) > 1:
         why = "it stands in an element of its own: encode the list of definitions"
         losses.append(Loss("$[0].cache", "cache mark", "dropped", why))
@@ -253,12 +265,12 @@ def encode_tool_definitions(
     tools: Sequence[AnyTool], target: str, *, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
     """The list of tools of format `target`. Gemini holds all functions in one element of it."""
+    tools = _listed(tools, AnyTool, "a tool definition", target)
     wires, losses = _encode_tools(tools, target, model) if tools else ([], [])
     return _result(wires, losses, target, strict=strict)
 
 
 def _encode_tools(tools: Sequence[AnyTool], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(tools, AnyTool, "a tool definition", target)
     body = _encode(_Frame(Request(model, (_QUESTION,), tuple(tools)), "tools"), target)
     written = body.member(layout(target).tools)
     return [] if written is None else _read_list(written), body.losses
@@ -323,7 +335,7 @@ def encode_message(message: Message, target: str, *, model: str | None = None, s
     >>> encode_message(Message("user", "hi"), "gemini").value
     [{'role': 'user', 'parts': [{'text': 'hi'}]}]
     """
-    messages, losses = _encode_messages((message,), target, model)
+    messages, losses = _encode_messages(_listed((message,), Message, "Message", target), target, model)
     return _result(messages, losses, target, strict=strict, single=True)
 
 
@@ -335,12 +347,12 @@ def encode_messages(
     It may begin with results whose calls came before, and end with calls that are not answered yet. System text has no
     place in the list where the API has a field for it: it is reported, and `encode_request` writes it.
     """
+    messages = _listed(messages, Message, "Message", target)
     wires, losses = _encode_messages(messages, target, model) if messages else ([], [])
     return _result(wires, losses, target, strict=strict)
 
 
 def _encode_messages(messages: Sequence[Message], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(messages, Message, "Message", target)
     where = layout(target)
     leading = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     lead, rest = tuple(messages[:leading]), tuple(messages[leading:])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from dragoman.codecs.sdk_objects import SdkObject
 from dragoman.ir.values import parse_json
 from dragoman.loss import Loss
 
@@ -27,13 +28,6 @@ class EncodedValue(Struct, frozen=True):
     @property
     def value(self) -> Any:
         return parse_json(self.content)
-
-
-@runtime_checkable
-class SdkObject(Protocol):
-    """An object of a vendor's SDK: a Pydantic model, which can write itself as JSON values."""
-
-    def model_dump(self, *, mode: str, by_alias: bool, exclude_none: bool) -> Any: ...
 
 
 WireInput: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | SdkObject

@@ -13,7 +13,7 @@ from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.errors import DecodeError
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json
-from dragoman.single_values.values import SdkObject, WireInputs
+from dragoman.single_values.values import WireInputs
 from dragoman.translate import decode_request
 
 _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -38,19 +38,9 @@ class Wrapped(NamedTuple):
 
 def read_bytes(value: WireInputs, source: str) -> bytes:
     """The input as JSON bytes."""
-    data = body_bytes(_plain(value), source)
+    data = body_bytes(value, source)
     check_text(data, source)
     return data
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict | str | bytes):
-        return value
-    if isinstance(value, SdkObject):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview):
-        return [_plain(item) for item in value]
-    return value
 
 
 def read_items(data: bytes, source: str, expected: str) -> tuple[Item, ...]:
