@@ -93,7 +93,7 @@ REPORTS: tuple[tuple[int, Stage, str], ...] = (
     (17, "core", "A call cut off by the token limit is kept as incomplete, under the finish reason for length."),
     (18, "core", "As many parallel calls leave for Gemini or Chat as came in, in the same order."),
     (19, "streams", "The first chunk of every Chat stream carries the assistant role."),
-    (20, "formats", "A Responses custom tool crosses as a function and comes back as the custom tool it was."),
+    (20, "formats", "A Responses custom tool is sent as a function and comes back as the custom tool it was."),
     (21, "formats", "Responses events are matched by item, each call is closed, and failures stay failures."),
     (22, "streams", "Fragments of one reasoning block join; reasoning and text under the same index stay apart."),
     (23, "streams", "Text before a call is closed before the call opens, and the stop reason reflects the calls seen."),

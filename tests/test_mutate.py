@@ -27,6 +27,7 @@ from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_funct
         ("x = a + b", "x = a - b"),
         ("x = True", "x = False"),
         ("x = 3", "x = 4"),
+        ("x = -1", "x = 0"),
         ("log.drop(a)", "pass"),
         ("x += y", "pass"),
     ],

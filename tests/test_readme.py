@@ -62,6 +62,7 @@ def test_every_kind_of_user_finds_a_command() -> None:
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
         path, _, section = target.partition("#")
+        path = path or "README.md"
         assert (ROOT / path).exists(), target
         headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) if section else []
         assert not section or section in {heading.lower().replace(" ", "-") for heading in headings}, target

@@ -18,6 +18,7 @@ from dragoman.codecs.registry import layout
 from dragoman.errors import DecodeError, DragomanError, EncodeError, LossRefused
 from dragoman.ir.values import encode_json
 from tests import strategies
+from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
@@ -482,6 +483,110 @@ def test_what_is_not_asked_for_is_refused_and_not_left_out() -> None:
         dragoman.decode_message({"role": "user", "content": mixed}, "anthropic-messages")
     with pytest.raises(DecodeError, match="name of its tool"):
         dragoman.decode_tool_call({"functionCall": {"args": {}}}, "gemini")
+
+
+LISTS: dict[str, Callable[..., Any]] = {
+    "calls": dragoman.encode_tool_calls,
+    "results": dragoman.encode_tool_results,
+    "definitions": dragoman.encode_tool_definitions,
+    "messages": dragoman.encode_messages,
+}
+ONE: dict[str, Any] = {
+    "calls": ir.ToolCall("c", "f", {}),
+    "results": ir.ToolResult("c", "f", "text", "x"),
+    "definitions": ir.ToolDefinition("f"),
+    "messages": ir.Message("user", "hi"),
+}
+
+
+@promise("value:bad-input")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("kind", LISTS)
+def test_a_list_that_is_none_is_refused_with_what_to_do(kind: str, target: str) -> None:
+    """A single value in place of a list raised a bare TypeError."""
+    with pytest.raises(
+        EncodeError, match=r"expected a list of .*: put it in a list, or call the function for a single"
+    ):
+        LISTS[kind](ONE[kind], target)
+    for value in (5, "", "x", b"", {}, {"a": 1}, object()):
+        with pytest.raises(EncodeError, match=r"expected a list of .*, got"):
+            LISTS[kind](value, target)
+    assert LISTS[kind]([], target).value == []
+    assert LISTS[kind](iter([ONE[kind]]), target).json() == LISTS[kind]([ONE[kind]], target).json()
+
+
+def bodies_of(samples: tuple[Sample, ...], format: str) -> list[dict[str, Any]]:
+    return [sample.body for sample in samples if sample.format == format]
+
+
+class Dumped:
+    """An object of a vendor's SDK, which writes itself as JSON values."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, mode: str, by_alias: bool, exclude_none: bool, warnings: bool) -> dict[str, Any]:
+        assert (mode, by_alias, exclude_none, warnings) == ("json", True, True, False)
+        return self.fields
+
+
+@promise("value:bad-input")
+@pytest.mark.parametrize("source", FORMATS)
+def test_bodies_may_be_or_hold_objects_of_the_vendors_sdk(source: str) -> None:
+    """A response of an SDK was refused, and so was its message in the next request."""
+    for body in bodies_of(RESPONSES, source):
+        assert dragoman.decode_response(Dumped(**body), source) == dragoman.decode_response(body, source)
+    for body in bodies_of(REQUESTS, source):
+        held = {key: [*map(_as_object, value)] if isinstance(value, list) else value for key, value in body.items()}
+        assert dragoman.decode_request(held, source) == dragoman.decode_request(body, source)
+
+
+@promise("value:bad-input")
+@pytest.mark.parametrize("source", [name for name in FORMATS if name != "anthropic-messages"])
+def test_calls_of_a_whole_response_are_refused_with_the_function_that_has_them(source: str) -> None:
+    """Only a response of Anthropic is a message as well."""
+    answered = [body for body in bodies_of(RESPONSES, source) if dragoman.decode_response(body, source).tool_calls]
+    hints = []
+    for body in answered:
+        with pytest.raises(DecodeError) as caught:
+            dragoman.decode_tool_calls(body, source)
+        hints.append(f"decode_response(body, {source!r}).tool_calls" in str(caught.value))
+    assert any(hints)
+
+
+@promise("value:bad-input")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("openai", "'openai-chat' or 'openai-responses'"),
+        ("anthropic", "'anthropic-messages'"),
+        ("bedrock", "'bedrock-converse'"),
+        ("Gemini_Interactions", "'gemini-interactions'"),
+        ("openai-chats", "'openai-chat'"),
+    ],
+)
+def test_an_unknown_format_is_answered_with_the_one_that_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(dragoman.UnknownFormat, match=re.escape(f"did you mean {meant}")):
+        dragoman.decode_tool_call({}, name)
+
+
+@promise("value:bad-input")
+def test_streams_take_bytes_and_say_so() -> None:
+    """Text raised "must be str, not bytes" from within."""
+    wrong: Any
+    for wrong in ("data: {}\n\n", None, {"a": 1}, 5):
+        translator = dragoman.StreamTranslator(source="openai-chat", target="gemini")
+        for feed in (translator.feed, dragoman.StreamDecoder("gemini").feed, dragoman.TextStream("gemini").feed):
+            with pytest.raises(dragoman.InvalidType, match=f"the bytes of a stream, found {type(wrong).__name__}"):
+                feed(wrong)
+    chunk = b'data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+    chunks: list[Any] = [chunk, bytearray(chunk), memoryview(chunk)]
+    for same in chunks:
+        assert dragoman.TextStream("openai-chat").feed(same) == "hi"
+
+
+def _as_object(value: Any) -> Any:
+    return Dumped(**value) if isinstance(value, dict) else value
 
 
 @promise("value:bad-input")

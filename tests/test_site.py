@@ -115,9 +115,7 @@ _STATUS = re.compile(r"# .+\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.
 @promise("front:site")
 def test_every_decision_says_whether_it_holds() -> None:
     for file in sorted((DOCS / "decisions").glob("0*.md")):
-        status = re.search(
-            r"\A# .+\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.+?)\))", file.read_text("utf-8")
-        )
+        status = _STATUS.match(file.read_text("utf-8"))
         assert status is not None, file.name
         assert status[2] is None or (file.parent / status[2]).exists(), file.name
 

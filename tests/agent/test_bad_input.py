@@ -7,6 +7,7 @@ import msgspec
 import pydantic
 import pytest
 
+from dragoman import connect_sync
 from dragoman.agent import (
     Agent,
     Allow,
@@ -220,3 +221,24 @@ def test_no_corrections_at_all_end_with_the_first_bad_answer() -> None:
     assert (result.reason, result.turns) == ("invalid_output", 1)
     with pytest.raises(NoOutput, match="the model gave no answer of the output type"):
         _ = result.output
+
+
+@pytest.mark.parametrize("driver", [None, 5, connect_sync("ollama/qwen3", base_url="http://127.0.0.1:9")])
+def test_an_agent_needs_a_driver(driver: Any) -> None:
+    with pytest.raises(InvalidType, match="driver: expected provider/model, or a driver of connect"):
+        Agent(driver)
+
+
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        (print, "tools: expected a list, found builtin_function_or_method; put it into a list"),
+        (5, "tools: expected a list, found int"),
+        ("lookup", "tools: expected a list, found str"),
+        ([5], r"tools\[0\]: expected a function, or a tool made of one, found int"),
+        (["lookup"], r"tools\[0\]: expected a function, or a tool made of one, found str"),
+    ],
+)
+def test_the_tools_of_an_agent_are_a_list_of_functions(tools: Any, words: str) -> None:
+    with pytest.raises(InvalidType, match=words):
+        Agent(ScriptedDriver([]), tools=tools)

@@ -1,9 +1,12 @@
 """MCP servers that answer as no server should: the other tools stay usable, and memory and time stay bounded."""
 
 import asyncio
+import codecs
 import gzip
 import json
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +15,8 @@ from typing import Any
 import mcp_types
 import pytest
 
-from dragoman.agent import mcp_http
-from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, tool_names
+from dragoman.agent import mcp_http, mcp_stdio
+from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, StdioServer, tool_names
 from dragoman.agent.mcp_requests import ServerRequests
 from dragoman.agent.tools import ToolContext
 from dragoman.drivers import ScriptedDriver
@@ -182,6 +185,62 @@ def test_oversized_answers_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(words) < 500
 
 
+@pytest.mark.parametrize("member", ["content", "structuredContent"])
+def test_answers_of_very_many_values_are_given_up(member: str) -> None:
+    """The SDK makes an object of each: seven megabytes of them took a hundred, and held up the event loop."""
+    many: object = [{"type": "text", "text": "x"}] * 150_000 if member == "content" else {"a": [[]] * 400_000}
+
+    def bomb(method: str, id: object, given: dict[str, Any]) -> object:
+        answer = {"content": [], member: many}
+        return result(id, answer) if method == "tools/call" else hostile(method, id, given)
+
+    with serving(bomb) as url:
+        kind, _ = asyncio.run(called(url))
+    assert kind == "error"
+
+
+def test_values_in_a_text_are_part_of_it() -> None:
+    text = json.dumps([{"a": [number, '"', "\\"]} for number in range(100_000)])
+
+    def long(method: str, id: object, given: dict[str, Any]) -> object:
+        answer = {"content": [{"type": "text", "text": text}]}
+        return result(id, answer) if method == "tools/call" else hostile(method, id, given)
+
+    with serving(long) as url:
+        assert asyncio.run(called(url)) == ("text", text)
+
+
+def values(value: object) -> int:
+    """How many marks separate the values of its JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(0, len(value) - 1) + sum(map(values, value)) if isinstance(value, list) else 0
+
+
+def test_values_are_counted_in_any_pieces() -> None:
+    odd = ['"', "\\", '\\"', "[{,", '","', "\\\\", 5, None, {}, [], {'b",': [1, {"c\\": "x"}]}]
+    text = json.dumps([*odd, {"d": odd}]).encode()
+    for size in range(1, 20):
+        counted = mcp_http.JsonValues()
+        for start in range(0, len(text), size):
+            counted.feed(text[start : start + size])
+        assert counted.count == values([*odd, {"d": odd}])
+
+
+def test_values_are_counted_in_linear_time() -> None:
+    def prepare(n: int, piece: bytes) -> Callable[[], object]:
+        def count() -> None:
+            counted = mcp_http.JsonValues()
+            for _ in range(n):
+                counted.feed(piece)
+
+        return count
+
+    for piece in (b"\\" * 1_000, b'\\"' * 500, b'"' * 1_000, b"[" * 1_000):
+        measured = growth(lambda n, piece=piece: prepare(n, piece), 500, 2_000)  # type: ignore[misc]
+        assert not measured.is_steep, f"{piece[:4]!r}: {measured}"
+
+
 def test_compressed_answers_are_refused() -> None:
     """Nothing asked for them, and some kilobytes may be gigabytes."""
 
@@ -253,3 +312,75 @@ def test_a_server_requests_so_much_for_each_call_and_no_more() -> None:
         assert await requests.elicit(None, form) == mcp_types.ElicitResult(action="accept", content={})
 
     asyncio.run(sampled())
+
+
+# ── programs ──
+
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    name = (asked.get("params") or {}).get("name")
+    info = {"name": "x", "version": "1"}
+    answer = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    if asked["method"] == "tools/list":
+        answer = {"tools": [{"name": one, "inputSchema": {"type": "object"}} for one in ("long", "short")]}
+    if asked["method"] == "tools/call":
+        text = "x" * (100 << 20) if name == "long" else "ok"
+        answer = {"content": [{"type": "text", "text": text}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+"""
+
+
+def test_a_program_that_writes_a_line_without_end_holds_up_nothing() -> None:
+    """The SDK joined such a line again for each of its pieces."""
+
+    async def session() -> list[str]:
+        server = StdioServer(command=sys.executable, args=["-c", PROGRAM])
+        async with McpServers({"x": server}, timeout=5.0) as servers:
+            tools = {tool.name: tool for tool in servers.tools()}
+            outputs = [await tools[name].run({}, ToolContext(ToolCall("c", name, {}))) for name in ("long", "short")]
+            return [str(getattr(one, "value", one)) for one in outputs]
+
+    before = time.process_time()
+    long, short = asyncio.run(session())
+    assert "no answer within 5 seconds" in long
+    assert short == "ok"
+    assert time.process_time() - before < 4
+
+
+def decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder(mcp_stdio.ENCODING)("strict")
+
+
+def test_lines_of_a_program_arrive_whole_whatever_the_pieces() -> None:
+    text = '\n{"é€": "\\\\"}\nlonger than a piece\n\nlast'
+    for size in range(1, 20):
+        data, made = text.encode(), decoder()
+        pieces = [made.decode(data[start : start + size]) for start in range(0, len(data), size)]
+        assert all(not piece or piece.endswith("\n") for piece in pieces)
+        assert "".join(pieces) + made.decode(b"", final=True) == text
+
+
+def test_a_line_that_is_too_long_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_stdio, "MOST", 10)
+    monkeypatch.setattr(mcp_stdio, "MOST_VALUES", 3)
+    for data, left in ((b"x" * 20 + b"\nok\n", "ok\n"), (b"[[[[\nok\n", "ok\n"), (b"0123456789\n", "0123456789\n")):
+        made = decoder()
+        assert "".join(made.decode(data[at : at + 1]) for at in range(len(data))) == left
+
+
+def test_lines_of_a_program_are_read_in_linear_time() -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        def read() -> None:
+            made = decoder()
+            for _ in range(n):
+                made.decode(b"x" * 10_000)
+            made.decode(b"\n")
+
+        return read
+
+    measured = growth(prepare, 100, 1_000)
+    assert not measured.is_steep, str(measured)

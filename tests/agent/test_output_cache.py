@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman.agent import MemoryStore, OutputCache, OutputRef, SqliteStore, Tool, is_trimmed, output_ref, tool
-from dragoman.agent.graphemes import clipped, is_boundary
+from dragoman.agent.graphemes import clip, is_boundary
 from dragoman.agent.output_tools import ANSWER, LINE, read_lines
 from dragoman.drivers import Scripted
 from dragoman.ir import Image, Message, Request, Text, ToolResult
@@ -312,12 +312,12 @@ def test_no_character_falls_apart(character: str) -> None:
     st.integers(1, 50),
 )
 def test_windows_go_on_and_reach_the_end(text: str, start: int, length: int) -> None:
-    begin, end = clipped(text, start, length)
+    begin, end = clip(text, start, length)
     assert 0 <= begin <= end <= len(text)
     assert end - begin <= length + 64
     seen, place, turns = "", 0, 0
     while place < len(text) and turns < 500:
-        left, right = clipped(text, place, length)
+        left, right = clip(text, place, length)
         seen, place, turns = seen + text[left:right], right, turns + 1
     assert seen.endswith(text[-1:])
     assert len(seen) >= len(text)

@@ -39,6 +39,7 @@ from dragoman.batch import (
     map_batches,
     run_job,
 )
+from dragoman.batch.loss_counter import pattern_of
 from dragoman.batch.sources import find_sources
 from dragoman.errors import InvalidValue, NotConfigured, UnknownFormat
 from dragoman.loss import SEVERITIES
@@ -177,7 +178,7 @@ def test_a_column_with_the_record(tmp_path: Path) -> None:
     options = JobOptions(convert=ConvertOptions(target="gemini"), column="chat")
     run_job(Job([str(path)], str(tmp_path / "out.jsonl"), options), ALONE)
     assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(records, "gemini")
-    with pytest.raises(Exception, match="no column 'talk'; there are: id, chat"):
+    with pytest.raises(Exception, match="no column 'talk'; the columns are id, chat"):
         Job(
             [str(path)], str(tmp_path / "two.jsonl"), JobOptions(convert=ConvertOptions(target="gemini"), column="talk")
         )
@@ -608,3 +609,10 @@ def test_a_session_file_is_one_conversation(name: str, named: bool, tmp_path: Pa
     assert report.tally.rejected == 0
     first = json.loads((tmp_path / "out.jsonl").read_bytes().splitlines()[0])
     assert first["messages"][-1] == {"role": "assistant", "content": "3 degrees."}
+
+
+@promise("batch:report")
+def test_the_same_place_in_all_messages_is_one_row_of_the_report() -> None:
+    assert pattern_of("$.messages[12].content[0].text") == "$.messages[*].content[*].text"
+    assert pattern_of("$.mapping['0a1b2c3d-1111-4222-8333-444455556666'].message.id") == "$.mapping[*].message.id"
+    assert pattern_of("$['gen_ai.input.messages'][3]") == "$['gen_ai.input.messages'][*]"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import Message
+from dragoman import Message, connect
 from dragoman.batch import JobError, SourceError
-from dragoman.batch.inference import InferenceOptions, estimate, run_inference
+from dragoman.batch.inference import InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.drivers.base import QueryResult, result_of
 from dragoman.errors import InvalidValue, provider_error
 from dragoman.ir import Completion, Failure, Finish, Usage
@@ -207,3 +207,25 @@ def test_the_command_against_a_simulator(dragoman_sim: Simulator, tmp_path: Path
     page = (tmp_path / "out.jsonl.report.html").read_text("utf-8")
     assert "<h1>12 of 12 requests answered by anthropic/claude-sonnet-5</h1>" in page
     assert "stop: 12" in page
+
+
+@promise("batch:inference", "law:2-nothing-vanishes")
+def test_the_report_says_what_was_lost_and_where(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    """It only counted losses; and `n`, which no driver sends, was in no count."""
+    path = tmp_path / "in.jsonl"
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "n": 2, "logit_bias": {"5": 1}}
+    path.write_text(json.dumps(body) + "\n" + json.dumps({**body, "messages": []}))
+    output = tmp_path / "out.jsonl"
+    settings = InferenceOptions(model="anthropic/claude-sonnet-5")
+
+    async def answer() -> InferenceReport:
+        async with connect(settings.model, base_url=f"{dragoman_sim.url}/anthropic", api_key="any") as driver:
+            return await run_inference([str(path)], str(output), driver, settings)
+
+    report = asyncio.run(answer())
+    found = {(loss.what, loss.path, loss.records, loss.examples[0].line) for loss in report.kinds_of_losses}
+    assert {("candidates", "$.candidates", 1, 1), ("logit_bias", "$.logit_bias", 1, 1)} <= found
+    assert sum(report.losses.values()) == sum(loss.count for loss in report.kinds_of_losses)
+    assert (report.failed, report.retriable) == (1, 0), "a request without messages never succeeds"
+    assert not Path(f"{output}.journal").exists()
+    assert "logit_bias" in Path(f"{output}.report.html").read_text()

@@ -96,6 +96,18 @@ def test_answers_join_their_requests_in_order_with_their_ids(place: Place) -> No
     assert report.output_tokens > 0
 
 
+@promise("batch:jobs", "law:2-nothing-vanishes")
+def test_what_is_lost_is_counted_and_listed(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    place = Place(tmp_path, dragoman_sim, "anthropic", ["a", "b"])
+    job = place.submit()
+    assert [(loss.what, loss.count) for loss in job.kinds_of_losses] == [("stream flag", 2)]
+    assert "in the requests 2 dropped" in job.summary()
+    report = place.fetch()
+    assert "2 dropped" in report.summary()
+    assert report.kinds_of_losses[0].examples[0].line == 1
+    assert sum(report.losses.values()) == sum(loss.count for loss in report.kinds_of_losses)
+
+
 @promise("batch:jobs")
 @pytest.mark.parametrize("target", ["anthropic-batch", "gemini-batch", "ollama-chat"])
 def test_answers_come_in_the_format_asked_for(dragoman_sim: Simulator, tmp_path: Path, target: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dragoman.batch import (
     ConvertOptions,
@@ -18,7 +19,10 @@ from dragoman.batch import (
     convert_lines,
     run_job,
 )
+from dragoman.batch.batch_file_converter import BatchFileConverter
 from dragoman.batch.provider_files import BATCH_FILES, batch_file_of, read_id, written_id
+from dragoman.detection import Detected
+from dragoman.errors import LossRefused
 from dragoman.translate import decode_request, decode_response, translate_request
 from tests.support.cases import each
 from tests.support.promises import promise
@@ -255,3 +259,48 @@ def test_results_may_have_one_id_twice(tmp_path: Path) -> None:
         str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="anthropic-batch"
     )
     assert report.tally.converted == 2
+
+
+@pytest.mark.parametrize("more", [{"status": 200, "response": {"candidates": []}}, {"response": {}}, {"status": 200}])
+def test_a_recorded_exchange_is_not_taken_for_a_batch_result(more: dict[str, Any]) -> None:
+    """It has a request and a response too; its status became the text of an error."""
+    request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    assert batch_file_of({"id": "1", "endpoint": "/v1beta/models/x", "request": request, **more}) is None
+    found = batch_file_of({"request": request, "status": "", "response": {"candidates": []}, "processed_time": "t"})
+    assert found is not None
+    assert found.name == "vertex-batch"
+
+
+SHORT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+LINES_WITH_MORE: dict[str, dict[str, Any]] = {
+    "openai-batch": {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": SHORT},
+    "anthropic-batch": {"custom_id": "a", "params": {**SHORT, "max_tokens": 9}},
+    "gemini-batch": {"key": "a", "request": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}},
+    "vertex-batch": {"request": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}},
+    "bedrock-batch": {"recordId": "a", "modelInput": {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}},
+    "mistral-batch": {"custom_id": "a", "body": SHORT},
+}
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", FOUND)
+@each("source", FOUND)
+def test_a_key_that_a_line_has_besides_is_reported(source: str, target: str) -> None:
+    line = {**LINES_WITH_MORE[source], "metadata": {"column": 1}} | ({} if source == "gemini-batch" else {"team": "x"})
+    options = ConvertOptions(target=target, source=source, model="m")
+    converter = BatchFileConverter(options, "f", Detected(source, "request"))
+    _, encoded = converter.translate(json.dumps(line).encode())
+    wanted = {"$.metadata.column"} if source == "gemini-batch" else {"$.metadata", "$.team"}
+    assert {loss.path for loss in encoded.losses if loss.severity == "dropped"} == wanted
+    with pytest.raises(LossRefused):
+        BatchFileConverter(structs.replace(options, strict=True), "f", None).translate(json.dumps(line).encode())
+
+
+def test_the_request_that_a_result_repeats_is_kept_in_the_same_format() -> None:
+    request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "labels": {"dragoman_id": "a"}}
+    answer = {"candidates": [{"content": {"role": "model", "parts": [{"text": "yes"}]}, "finishReason": "STOP"}]}
+    line = json.dumps({"request": request, "status": "", "response": answer}).encode()
+    same = BatchFileConverter(ConvertOptions(target="vertex-batch"), "f", None).translate(line)[1]
+    assert same.body == json.loads(line)
+    other = BatchFileConverter(ConvertOptions(target="openai-batch"), "f", None).translate(line)[1]
+    assert ("noted", "the request in the result") in {(loss.severity, loss.what) for loss in other.losses}

@@ -197,5 +197,5 @@ def test_a_table_that_a_database_does_not_have(tmp_path: Path) -> None:
     database = tmp_path / "table.sqlite"
     run_job(job(written(tmp_path, 5), database), ALONE)
     options = JobOptions(convert=ConvertOptions(target="gemini"), table="chats")
-    with pytest.raises(TableError, match="no table 'chats'; there are: records"):
+    with pytest.raises(TableError, match="no table 'chats'; the tables are records"):
         Job([str(database)], str(tmp_path / "out.jsonl"), options)

@@ -3,12 +3,15 @@
 import gzip
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from dragoman.batch import SourceError, convert
+from dragoman.batch.tables import TableError
 from tests.cli.command import run
 from tests.datasets.public_shapes import CLAUDE_CODE, SHAPES
 from tests.support.promises import promise
@@ -40,6 +43,8 @@ FILES = {
     "array.json": (json.dumps([json.loads(record())] * 3).encode(), 3, 0),
     "pretty-array.json": (json.dumps([json.loads(record())] * 3, indent=1).encode(), 3, 0),
     "one-record.json": (PRETTY, 1, 0),
+    "records-as-jq-prints-them.json": (PRETTY + b"\n" + PRETTY + b"\n" + PRETTY, 3, 0),
+    "array-with-a-record-per-line.json": (b"[" + b",\n".join(LINES.splitlines()) + b"]\n", 2, 0),
     "messages.json": (json.dumps(MESSAGES).encode(), 1, 0),
     "messages.jsonl": ((json.dumps(MESSAGES).encode() + b"\n") * 2, 2, 0),
     "messages-as-text.jsonl": (json.dumps({"messages": json.dumps(MESSAGES)}).encode() + b"\n" + LINES, 3, 0),
@@ -119,3 +124,36 @@ def test_commands_for_one_body_say_what_reads_this_one(tmp_path: Path) -> None:
     for command in (("inspect",), ("convert", "--to", "openai-chat")):
         assert b"dragoman batch convert" in run(*command, str(tmp_path / "exports.json")).stderr
         assert b"llm logs path" in run(*command, str(tmp_path / "log.json")).stderr
+
+
+@pytest.mark.parametrize("cut", [b"", b"," + record()[:30], b',{"model":"m","messages":["'])
+def test_an_array_without_its_end_is_an_error(tmp_path: Path, cut: bytes) -> None:
+    """Nothing after the cut is known, even if it is between two records."""
+    path = tmp_path / "array.json"
+    path.write_bytes(b"[" + b",\n".join(LINES.splitlines()) + cut)
+    with pytest.raises(SourceError, match="damaged after record 2"):
+        convert(str(path), str(tmp_path / "out.jsonl"), target="anthropic-messages")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_damaged_line_of_a_session_is_reported_where_it_is(tmp_path: Path) -> None:
+    lines = [json.dumps(line).encode() for line in CLAUDE_CODE]
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"\n".join([lines[0], b'{"type":"us', *lines[1:], b'{"type":"user","mess']))
+    report = convert(str(path), str(tmp_path / "out.jsonl"), target="anthropic-messages")
+    (unreadable,) = [loss for loss in report.tally.losses if loss.what == "unreadable"]
+    assert unreadable.examples is not None
+    assert unreadable.examples[0].path == "$[1].unreadable"
+
+
+def test_files_that_are_not_sqlite_files_and_names_that_look_like_urls(tmp_path: Path) -> None:
+    fake = tmp_path / "fake.sqlite"
+    fake.write_bytes(b"SQLite format 3\0" + b"junk" * 100)
+    with pytest.raises(TableError, match="not a SQLite file"):
+        convert(str(fake), str(tmp_path / "out.jsonl"), target="anthropic-messages")
+    odd = tmp_path / "50% of a?b#c.db"
+    with closing(sqlite3.connect(odd)) as database:
+        database.execute("create table t (model text, messages json)")
+        database.execute("insert into t values ('m', ?)", (json.dumps(MESSAGES),))
+        database.commit()
+    assert convert(str(odd), str(tmp_path / "o.jsonl"), target="anthropic-messages").tally.converted == 1

@@ -659,8 +659,8 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("required", metadata=noted(_names=[]))},
     ),
     "choice that says more": (
-        choice(mode="AUTO", streamFunctionCallArguments=True),
-        {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("auto", metadata=noted(streamFunctionCallArguments=True))},
+        choice(mode="AUTO", later=True),
+        {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("auto", metadata=noted(later=True))},
     ),
     "tool settings of this API only": (
         {"toolConfig": {"retrievalConfig": {"languageCode": "en"}}},

@@ -461,7 +461,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}, "task_budget": {"total": 9}}},
         {
             "output": ir.StructuredOutput("schema", SCHEMA),
-            "metadata": noted(output_config={"task_budget": {"total": 9}}),
+            "metadata": noted(**{"~in:output_config": {"task_budget": {"total": 9}}}),
         },
     ),
     "format in its old place": (

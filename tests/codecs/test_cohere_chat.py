@@ -388,6 +388,21 @@ def test_24_errors_are_flat() -> None:
     assert dragoman.decode_error(body, FORMAT, status=400).code == "context_length_exceeded"
 
 
+def test_log_probabilities_of_a_stream_are_a_list_as_in_a_whole_answer() -> None:
+    pieces = [{"text": text, "token_ids": [number], "logprobs": [-0.5]} for number, text in enumerate(("a", "b"))]
+    deltas = [event_of("content-delta", 0, content={"text": piece["text"]}) | {"logprobs": piece} for piece in pieces]
+    events = stream(
+        event_of("message-start", role="assistant"),
+        event_of("content-start", 0, content={"type": "text", "text": ""}),
+        *deltas,
+        event_of("content-end", 0),
+        {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}},
+    )
+    answer = dragoman.accumulate(events)
+    assert answer.text == "ab"
+    assert json.loads(dragoman.encode_response(answer, FORMAT).json())["logprobs"] == pieces
+
+
 def test_25_a_stream_that_fails_ends_its_message() -> None:
     events = stream(START, end("ERROR", error="it broke"))
     assert isinstance(events[-1], ir.StreamFailed)

@@ -160,7 +160,8 @@ def test_settings_are_read(name: str) -> None:
 def test_settings_are_written(name: str) -> None:
     wire, fields = SETTINGS[name]
     value = structs.replace(ir.Request(None, (GREETING,), origin=FAMILY), **fields)
-    encoded, losses = encode(value)
+    only_on_vertex = "responseFormat" in (wire.get("generationConfig") or {})
+    encoded, losses = encode(value, VERTEX_PROFILE if only_on_vertex else PROFILE)
     assert encoded.body == {"contents": [HELLO]} | wire
     assert losses == ()
 
@@ -242,7 +243,7 @@ WORDS = {
 def test_every_finish_reason_has_a_word(reason: ir.FinishReason) -> None:
     body, losses = answer(complete(ir.Text("b"), reason=reason))
     assert body["candidates"][0]["finishReason"] == WORDS[reason]
-    assert [loss.severity for loss in losses] == (["degraded"] if reason in {"refusal", "pause"} else [])
+    assert [loss.severity for loss in losses] == (["degraded"] if reason in {"refusal", "pause", "unknown"} else [])
 
 
 @promise("law:9-usage-adds-up", "report:77")
@@ -319,6 +320,26 @@ def test_a_segment_is_found_by_its_text_where_the_part_is_not_named() -> None:
     text = completion.messages[0].parts[2]
     assert isinstance(text, ir.Text)
     assert text.citations == (ir.Citation("https://e.org", "T", None, 0, 5),)
+
+
+BESIDE = {"webSearchQueries": ["q"], "searchEntryPoint": {"renderedContent": "<div>"}}
+
+
+@pytest.mark.parametrize("key", ["groundingMetadata", "grounding_metadata"])
+def test_what_grounding_has_beside_citations_is_reported(key: str) -> None:
+    """Google's terms ask for the search suggestions to be shown: other formats have no place for them."""
+    body = grounded("Tokyo", {"endIndex": 5, "text": "Tokyo"}, retrievalMetadata={}, **BESIDE)
+    body["candidates"][0][key] = body["candidates"][0].pop("groundingMetadata")
+    completion = response.decode_response(bytes(raw(body)))
+    assert answer(completion)[0] == body
+    written = dragoman.translate_response(body, source="gemini", target="openai-chat")
+    assert {loss.path for loss in written.losses if loss.severity == "dropped"} == {
+        f"$.candidates[0].{key}.{name}" for name in BESIDE
+    }
+    stream = dragoman.StreamTranslator(source="gemini", target="openai-chat")
+    stream.feed(b"data: " + bytes(raw(body)) + b"\r\n\r\n")
+    stream.close()
+    assert {loss.what for loss in stream.losses if loss.severity == "dropped"} == set(BESIDE)
 
 
 @promise("report:82")

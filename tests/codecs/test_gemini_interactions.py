@@ -451,6 +451,19 @@ def test_words_of_generate_content_are_lowered_and_renamed() -> None:
     assert back["safetySettings"] == GENERATE["safetySettings"]
 
 
+def test_the_highest_level_crosses_only_between_apis_of_google() -> None:
+    asked = {**GENERATE, "generationConfig": {"thinkingConfig": {"thinkingLevel": "XHIGH"}}}
+    own = to(FORMAT, asked, "gemini")
+    assert own.body["generation_config"]["thinking_level"] == "xhigh"
+    assert losses(own) == {}
+    assert judge.check_request(own.body) == ()
+    assert to("gemini", own.body).body["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "XHIGH"
+    chat = {"model": MODEL, "messages": [{"role": "user", "content": "go"}], "reasoning_effort": "xhigh"}
+    foreign = to(FORMAT, chat, "openai-chat")
+    assert foreign.body["generation_config"]["thinking_level"] == "high"
+    assert losses(foreign) == {"$.reasoning_effort": "degraded"}
+
+
 def test_a_body_of_generate_content_is_refused() -> None:
     assert judge.check_request(GENERATE | {"model": MODEL, "input": "hi"})
 

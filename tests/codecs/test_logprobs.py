@@ -226,6 +226,20 @@ def test_the_last_event_of_a_responses_stream_repeats_them() -> None:
 
 
 @promise("core:log-probabilities")
+def test_a_server_may_send_them_with_the_finished_text_only() -> None:
+    lines = _stream("openai-responses").split(b"\n")
+    for number, line in enumerate(lines):
+        if line.startswith(b"data: {") and b"output_text.delta" in line:
+            event = json.loads(line.removeprefix(b"data: "))
+            assert event.pop("logprobs")
+            lines[number] = b"data: " + json.dumps(event).encode()
+    decoder = StreamDecoder("openai-responses")
+    events = [*decoder.feed(b"\n".join(lines)), *decoder.close()]
+    deltas = [event for event in events if isinstance(event, ir.LogprobsDelta)]
+    assert [_plain(delta.tokens) for delta in deltas] == [WANTED]
+
+
+@promise("core:log-probabilities")
 @each("source", FOUR)
 @each("target", WITHOUT)
 def test_log_probabilities_are_a_loss_with_its_path_elsewhere(source: str, target: str) -> None:

@@ -751,7 +751,11 @@ def test_errors(status: int, body: dict[str, Any], kind: str, message: str) -> N
 def test_an_error_of_another_vendor_is_a_text_here() -> None:
     failure = ir.Failure("rate_limit", "slow down", retry_after=2.5)
     encoded = dragoman.encode_error(failure, NAME)
-    assert (encoded.body, encoded.status, encoded.headers) == ({"error": "slow down"}, 429, {"retry-after": "2.5"})
+    assert (encoded.body, encoded.status, encoded.headers) == (
+        {"error": "slow down"},
+        429,
+        {"retry-after": "3", "retry-after-ms": "2500"},
+    )
 
 
 # ── bad input ─────────────────────────────────────────────────────────────────────────────────────────────────

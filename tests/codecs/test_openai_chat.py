@@ -14,6 +14,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError
 from tests.support.cases import each
+from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.trees import difference, without_notes
 from tests.support.ugly import chat_answer, chat_call
@@ -39,6 +40,10 @@ CALL = ir.ToolCall("call_1", "f", {"a": 1}, '{"a": 1}')
 WIRE_CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 CALLING: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [WIRE_CALL]}
 CALLED = ir.Message("assistant", (CALL,))
+CITED = {"url": "https://e.org", "title": "E", "start_index": 0, "end_index": 2}
+QUOTED = {"type": "url_citation", "url_citation": CITED}
+ANNEXED = {"type": "file", "file": {"hash": "h", "name": "a.pdf", "content": [{"type": "text", "text": "x"}]}}
+DRAWN: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
 
 # name: (wire messages, intermediate messages). Canonical: both directions give exactly the other side.
 MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
@@ -176,6 +181,10 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
         {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "function": WIRE_CALL["function"]}]},
         CALLED,
     ),
+    "call of another type (Kimi)": (
+        {"role": "assistant", "content": None, "tool_calls": [{**WIRE_CALL, "type": "builtin_function"}]},
+        CALLED,
+    ),
     "call with index (DeepSeek)": (
         {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **WIRE_CALL}]},
         CALLED,
@@ -240,6 +249,30 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
         },
         ir.Message("assistant", (structs.replace(CALL, signature=ir.Signature("google", "c2ln")),)),
     ),
+    "images (OpenRouter, LiteLLM)": (
+        {
+            "role": "assistant",
+            "content": "ho",
+            "tool_calls": [WIRE_CALL],
+            "images": [{**DRAWN, "index": 0}, {"type": "image_url", "image_url": "https://e.org/a.png"}],
+        },
+        ir.Message(
+            "assistant", (ir.Text("ho"), ir.Image("image/png", PIXEL), ir.Image(url="https://e.org/a.png"), CALL)
+        ),
+    ),
+    "images beside those of the content": (
+        {"role": "assistant", "content": [DRAWN, {"type": "text", "text": "ho"}], "images": [DRAWN]},
+        ir.Message("assistant", (ir.Image("image/png", PIXEL), ir.Text("ho"), ir.Image("image/png", PIXEL))),
+    ),
+    "files among the annotations (OpenRouter)": (
+        {"role": "assistant", "content": "ho", "annotations": [ANNEXED, QUOTED, ANNEXED, QUOTED, ANNEXED, ANNEXED]},
+        ir.Message("assistant", (ir.Text("ho", (ir.Citation("https://e.org", "E", None, 0, 2),) * 2),)),
+    ),
+    "no images": ({"role": "assistant", "content": "ho", "images": []}, ir.Message("assistant", (ir.Text("ho"),))),
+    "something else among the images": (
+        {"role": "assistant", "content": "ho", "images": [DRAWN, {"type": "video_url", "video_url": {"url": "v"}}]},
+        ir.Message("assistant", (ir.Text("ho"),)),
+    ),
     "reasoning_details (OpenRouter)": (
         {
             "role": "assistant",
@@ -280,6 +313,10 @@ def test_what_compatible_servers_say_is_read(name: str) -> None:
 @each("name", TOLERATED)
 def test_what_compatible_servers_say_comes_back(name: str) -> None:
     assert returns({"model": "m", "messages": [TOLERATED[name][0]]}) is None
+    if TOLERATED[name][0]["role"] == "assistant":
+        body = chat_answer(TOLERATED[name][0])
+        again = dragoman.encode_response(dragoman.decode_response(body, NAME), NAME)
+        assert difference(body, json.loads(again.json())) is None
 
 
 @promise("report:63", "report:62")
@@ -707,7 +744,7 @@ def test_an_error_of_another_vendor_has_all_four_keys() -> None:
     encoded = dragoman.encode_error(failure, NAME)
     assert encoded.body == {"error": {"message": "busy", "type": "server_error", "param": None, "code": None}}
     assert encoded.status == 503
-    assert encoded.headers == {"x-request-id": "req_1", "retry-after": "2.5"}
+    assert encoded.headers == {"x-request-id": "req_1", "retry-after": "3", "retry-after-ms": "2500"}
 
 
 # ── where it goes ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -927,3 +964,312 @@ def test_a_streamed_call_without_an_object_around_its_name_is_that_call() -> Non
     translator.close()
     (call,) = translator.completion.tool_calls
     assert (call.id, call.name, call.arguments) == ("call_1", "f", {"a": 1})
+
+
+# ── images of an answer ───────────────────────────────────────────────────────────────────────────────────────
+
+PAINTED = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": "ho"},
+                    {"inlineData": {"mimeType": "image/png", "data": PIXEL}, "thoughtSignature": "c2ln"},
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+        }
+    ],
+    "responseId": "r",
+    "modelVersion": "gemini-3-pro-image",
+}
+SIGNED = {**DRAWN, "extra_content": {"google": {"thought_signature": "c2ln"}}}
+
+
+def painted_message() -> dict[str, Any]:
+    answer = dragoman.translate_response(PAINTED, source="gemini", target=NAME)
+    assert not [loss for loss in answer.losses if loss.severity != "noted"]
+    message: dict[str, Any] = json.loads(answer.json())["choices"][0]["message"]
+    return message
+
+
+@promise("law:6-owed-back")
+def test_an_image_of_gemini_reaches_clients_and_returns_with_its_signature() -> None:
+    message = painted_message()
+    assert (message["content"], message["images"]) == ("ho", [SIGNED])
+    asked = request_body(messages=[{"role": "user", "content": "draw"}, message, {"role": "user", "content": "more"}])
+    sent = dragoman.translate_request(asked, source=NAME, target="gemini")
+    assert json.loads(sent.json())["contents"][1] == PAINTED["candidates"][0]["content"]  # type: ignore[index]
+    assert not sent.losses
+
+
+def test_a_streamed_image_is_the_image_of_the_whole_answer() -> None:
+    stream = dragoman.StreamTranslator(source="gemini", target=NAME)
+    out = stream.feed(b"data: " + json.dumps(PAINTED).encode() + b"\r\n\r\n") + stream.close()
+    deltas = [
+        choice["delta"]
+        for line in out.decode().split("\n\n")
+        if line.startswith("data: {")
+        for choice in json.loads(line[6:])["choices"]
+    ]
+    assert [delta["images"] for delta in deltas if "images" in delta] == [painted_message()["images"]]
+
+
+@each("target", FORMATS)
+def test_images_of_an_answer_arrive_or_are_losses(target: str) -> None:
+    images = [{**DRAWN, "index": 0}, {**SIGNED, "index": 1}]
+    answer = chat_answer({"role": "assistant", "content": "ho", "images": images})
+    written = dragoman.translate_response(answer, source=NAME, target=target)
+    lost = [loss.path for loss in written.losses if "image" in loss.what]
+    assert written.json().count(PIXEL.encode()) == 2 or lost == [f"$.choices[0].message.images[{n}]" for n in (0, 1)]
+    asked = request_body(messages=[{"role": "user", "content": "draw"}, answer["choices"][0]["message"], *ASKED])
+    sent = dragoman.translate_request(asked, source=NAME, target=target)
+    lost = [loss.path for loss in sent.losses if "image" in loss.what]
+    assert sent.json().count(PIXEL.encode()) == 2 or lost == [f"$.messages[1].images[{n}]" for n in (0, 1)]
+
+
+ASKED = [{"role": "user", "content": "more"}]
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_a_chunk_without_images_says_nothing_of_them(nothing: object) -> None:
+    chunks = [
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a", "images": nothing}}]},
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    stream = dragoman.StreamTranslator(source=NAME, target="gemini")
+    stream.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n")
+    stream.close()
+    assert not [loss for loss in stream.losses if "images" in loss.what]
+
+
+@promise("law:2-nothing-vanishes")
+def test_what_is_beside_a_signature_is_reported() -> None:
+    content = {"google": {"thought_signature": "c2ln", "thought": True}, "other": {"a": 1}}
+    signed = {**WIRE_CALL, "extra_content": content}
+    answer = chat_answer({"role": "assistant", "content": None, "tool_calls": [signed]}, "tool_calls")
+    written = dragoman.translate_response(answer, source=NAME, target="gemini")
+    path = "$.choices[0].message.tool_calls[0].extra_content"
+    assert {loss.path for loss in written.losses if loss.severity == "dropped"} == {
+        f"{path}.other",
+        f"{path}.google.thought",
+    }
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, **signed}]}
+    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
+    stream = dragoman.StreamTranslator(source=NAME, target="gemini")
+    stream.feed(b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n")
+    stream.close()
+    assert [loss.what for loss in stream.losses if loss.severity == "dropped"] == ["extra_content"]
+
+
+# ── what compatible servers answer ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("more", "cached", "written"),
+    [
+        ({"cached_tokens": 4}, 4, None),  # Kimi, Together
+        ({"prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6}, 4, None),  # DeepSeek
+        ({"cache_read_input_tokens": 4, "cache_creation_input_tokens": 3}, 4, 3),  # LiteLLM
+        ({"prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 3}}, 4, 3),  # LiteLLM
+        ({"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 3}}, 0, 3),  # Qwen
+        ({"prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 4}, 0, None),
+        ({"prompt_tokens_details": None, "cached_tokens": 11}, None, None),  # it can be no part of the prompt
+        ({"prompt_tokens_details": {"cached_tokens": None}, "cached_tokens": "many"}, None, None),
+    ],
+)
+def test_cached_tokens_are_read_wherever_servers_count_them(
+    more: dict[str, Any], cached: int | None, written: int | None
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **more}
+    body = chat_answer({"role": "assistant", "content": "ho"}, usage=usage)
+    read = dragoman.decode_response(body, NAME)
+    assert read.usage is not None
+    assert (read.usage.cached, read.usage.cache_written) == (cached, written)
+    assert difference(body, json.loads(dragoman.encode_response(read, NAME).json())) is None
+    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]}
+    decoder = dragoman.StreamDecoder(NAME)
+    data = b"data: " + json.dumps({**chunk, "usage": usage}).encode() + b"\n\ndata: [DONE]\n\n"
+    streamed = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
+    assert streamed.usage is not None
+    assert (streamed.usage.cached, streamed.usage.cache_written) == (cached, written)
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("sensitive", "content_filter"),
+        ("network_error", "error"),
+        ("insufficient_system_resource", "error"),
+        ("model_context_window_exceeded", "length"),
+    ],
+)
+def test_how_compatible_servers_say_that_an_answer_broke_off(word: str, reason: str) -> None:
+    body = chat_answer({"role": "assistant", "content": "ho"}, word)
+    read = dragoman.decode_response(body, NAME)
+    assert read.finish is not None
+    assert read.finish.reason == reason
+    assert difference(body, json.loads(dragoman.encode_response(read, NAME).json())) is None
+
+
+def test_an_answer_that_names_its_speaker_comes_back() -> None:
+    """MiniMax: the name has a space, which OpenAI refuses in a request."""
+    body = chat_answer({"role": "assistant", "content": "ho", "name": "MiniMax AI"})
+    written = dragoman.translate_response(body, source=NAME, target=NAME)
+    assert difference(body, json.loads(written.json())) is None
+    assert not written.losses
+    crossed = dragoman.translate_response(body, source=NAME, target="gemini")
+    assert [loss.path for loss in crossed.losses if loss.severity == "dropped"] == ["$.choices[0].message.name"]
+
+
+def streamed(*choices: dict[str, Any], **last: Any) -> tuple[ir.Completion, list[str]]:
+    """What a stream of these choices says, and what another format reports as dropped."""
+    chunks = [{"id": "c", "model": "m", "choices": [{"index": 0, **choice}]} for choice in choices]
+    chunks[-1] |= last
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    decoder = dragoman.StreamDecoder(NAME)
+    stream = dragoman.StreamTranslator(source=NAME, target="gemini")
+    stream.feed(data)
+    stream.close()
+    read = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
+    return read, [loss.what for loss in stream.losses if loss.severity == "dropped"]
+
+
+COUNTS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cached_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("choice", "last"),
+    [({"usage": COUNTS}, {}), ({}, {"x_groq": {"id": "r", "usage": COUNTS}}), ({}, {"usage": COUNTS})],
+    ids=["in the choice (Kimi)", "x_groq (Groq)", "usage"],
+)
+def test_usage_of_a_stream_is_read_wherever_servers_put_it(choice: dict[str, Any], last: dict[str, Any]) -> None:
+    read, lost = streamed({"delta": {"content": "a"}}, {"delta": {}, "finish_reason": "stop", **choice}, **last)
+    assert read.usage is not None
+    assert (read.usage.input, read.usage.output, read.usage.cached) == (10, 5, 3)
+    assert not lost
+
+
+@pytest.mark.parametrize("usage", [None, 5, "x", [], {"prompt_tokens": "many"}])
+def test_usage_in_another_place_that_cannot_be_read_is_no_error(usage: object) -> None:
+    read, _ = streamed({"delta": {"content": "a"}, "finish_reason": "stop", "usage": usage})
+    assert (read.usage, read.messages[0].text) == (None, "a")
+    read, _ = streamed({"delta": {"content": "a"}, "finish_reason": "stop"}, x_groq={"usage": usage})
+    assert (read.usage, read.messages[0].text) == (None, "a")
+
+
+@promise("law:2-nothing-vanishes")
+def test_parts_of_streamed_content_are_read_or_reported() -> None:
+    """Mistral streams references and files among the texts."""
+    content = [
+        {"type": "text", "text": "a"},
+        DRAWN,
+        {"type": "reference", "reference_ids": [1]},
+        {"type": "image_url"},
+        {"type": "text", "text": "b"},
+    ]
+    read, lost = streamed({"delta": {"content": content}, "finish_reason": "stop"})
+    kinds = [type(part).__name__ for part in read.messages[0].parts]
+    assert kinds == ["Text", "Image", "Opaque", "Opaque", "Text"]
+    assert lost == ["openai block 'reference'", "openai block 'image_url'"]
+
+
+@promise("law:2-nothing-vanishes")
+def test_files_among_streamed_annotations_are_reported() -> None:
+    read, lost = streamed({"delta": {"content": "ho", "annotations": [ANNEXED, QUOTED]}, "finish_reason": "stop"})
+    (text,) = read.messages[0].parts
+    assert isinstance(text, ir.Text)
+    assert [citation.url for citation in text.citations] == ["https://e.org"]
+    assert lost == ["annotations"]
+
+
+@promise("law:7-no-guessing")
+def test_fragments_with_an_id_of_their_own_continue_the_call() -> None:
+    """Older versions of vLLM: without this, the call would run without its arguments."""
+    pieces = [("a", {"name": "f", "arguments": ""}), ("b", {"arguments": '{"x":'}), ("c", {"arguments": "{}}"})]
+    pieces += [("d", {"name": "f", "arguments": "{}"}), ("e", {"name": "g", "arguments": '{"y":1}'})]
+    fragments = [{"index": 0, "id": id, "type": "function", "function": function} for id, function in pieces]
+    read, _ = streamed(*({"delta": {"tool_calls": [one]}} for one in fragments), {"finish_reason": "tool_calls"})
+    calls = [(call.id, call.name, call.arguments, call.incomplete) for call in read.tool_calls]
+    assert calls == [("a", "f", {"x": {}}, False), ("d", "f", {}, False), ("e", "g", {"y": 1}, False)]
+
+
+def test_a_nameless_object_after_a_whole_call_is_a_call_that_cannot_run() -> None:
+    pieces = [("a", {"name": "f", "arguments": "{}"}), ("b", {"arguments": '{"x":1}'})]
+    fragments = [{"index": 0, "id": id, "type": "function", "function": function} for id, function in pieces]
+    read, _ = streamed(*({"delta": {"tool_calls": [one]}} for one in fragments), {"finish_reason": "tool_calls"})
+    calls = [part for part in read.messages[0].parts if isinstance(part, ir.ToolCall)]
+    assert [(call.name, call.incomplete) for call in calls] == [("f", False), ("", True)]
+
+
+@promise("law:6-owed-back")
+@each("target", ["gemini", "vertex", "gemini-interactions"])
+def test_a_signature_that_names_its_call_returns_to_gemini_on_that_call(target: str) -> None:
+    """OpenRouter: without the signature on the call, Gemini 3 refuses the request."""
+    details = [
+        {"type": "reasoning.text", "text": "hm", "format": "google-gemini-v1", "index": 0},
+        {"type": "reasoning.encrypted", "data": "c2ln", "format": "google-gemini-v1", "id": "call_1", "index": 0},
+    ]
+    calls = [WIRE_CALL, {**WIRE_CALL, "id": "call_2"}]
+    called = {"role": "assistant", "content": None, "reasoning_details": details, "tool_calls": calls}
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "x"} for call in calls]
+    body = {"model": "gemini-3-pro", "messages": [{"role": "user", "content": "hi"}, called, *results]}
+    sent = dragoman.translate_request(body, source=NAME, target=target)
+    assert not [loss for loss in sent.losses if loss.severity == "invented"]
+    read = dragoman.decode_request(sent.json(), target).messages[1]
+    assert sent.json().count(b"c2ln") == 1
+    assert [part for part in read.parts if getattr(part, "signature", None)] == [read.tool_calls[0]]
+    assert returns(body) is None
+
+
+# ── errors of compatible servers ──────────────────────────────────────────────────────────────────────────────
+
+FOREIGN_ERRORS: dict[str, Any] = {
+    "Gemini's endpoint": [{"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}],
+    "older vLLM": {"object": "error", "message": "no", "type": "BadRequestError", "param": None, "code": 400},
+    "Qwen": {"code": "InvalidParameter", "message": "no", "request_id": "r"},
+    "FastAPI": {"detail": "no"},
+    "MiniMax": {"id": "", "choices": None, "base_resp": {"status_code": 1004, "status_msg": "no"}},
+    "Cloudflare": {"success": False, "errors": [{"code": 7, "message": "no"}], "result": {}},
+    "Baidu": {"error_code": 18, "error_msg": "no"},
+}
+
+
+@each("server", FOREIGN_ERRORS)
+def test_errors_of_compatible_servers_have_their_message_and_come_back(server: str) -> None:
+    body = json.dumps(FOREIGN_ERRORS[server]).encode()
+    failure = dragoman.decode_error(body, NAME, status=400)
+    assert failure.message == "no"
+    assert difference(FOREIGN_ERRORS[server], json.loads(dragoman.encode_error(failure, NAME).content)) is None
+    assert "no" in dragoman.encode_error(failure, "anthropic-messages").content.decode()
+
+
+@pytest.mark.parametrize("body", ["[]", "[1]", "[[]]", "[{}, {}]", '["no"]', "[" * 3000, '[{"error":' + "[" * 3000])
+def test_other_lists_are_refused(body: str) -> None:
+    with pytest.raises(DecodeError):
+        dragoman.decode_error(body.encode(), NAME, status=400)
+
+
+@each("server", ["older vLLM", "Qwen", "FastAPI", "MiniMax"])
+def test_an_error_amid_a_stream_has_its_message(server: str) -> None:
+    opening = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]}
+    for chunks in ([FOREIGN_ERRORS[server]], [opening, FOREIGN_ERRORS[server]]):
+        decoder = dragoman.StreamDecoder(NAME)
+        data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+        (failed,) = [event for event in decoder.feed(data) if isinstance(event, ir.StreamFailed)]
+        assert failed.failure.message == "no"
+
+
+def test_a_failed_choice_says_why() -> None:
+    """OpenRouter puts the error of the provider into the choice."""
+    body = chat_answer({"role": "assistant", "content": ""}, "error")
+    body["choices"][0]["error"] = {"code": 502, "message": "upstream is gone"}
+    written = dragoman.translate_response(body, source=NAME, target="anthropic-messages")
+    assert json.loads(written.json())["error"]["message"] == "upstream is gone"
+    assert difference(body, json.loads(dragoman.translate_response(body, source=NAME, target=NAME).json())) is None
+    stream = dragoman.StreamTranslator(source=NAME, target="anthropic-messages")
+    choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": "error", "error": body["choices"][0]["error"]}
+    data = b"data: " + json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode() + b"\n\n"
+    assert b"upstream is gone" in stream.feed(data + b"data: [DONE]\n\n") + stream.close()

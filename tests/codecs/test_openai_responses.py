@@ -364,9 +364,12 @@ def test_a_custom_tool_crosses_and_comes_back_as_one(target: str) -> None:
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def response_body(*output: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": list(output), **fields}
+
+
 def answered(*output: dict[str, Any], **fields: Any) -> ir.Completion:
-    body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": list(output), **fields}
-    return dragoman.decode_response(body, NAME)
+    return dragoman.decode_response(response_body(*output, **fields), NAME)
 
 
 TEXT = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
@@ -399,6 +402,25 @@ def test_a_call_that_was_cut_is_incomplete() -> None:
     early = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     (call,) = all_calls(answered({**CALL, "arguments": '{"a', "status": "incomplete"}, **early))
     assert call.incomplete
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
+def test_a_call_that_was_cut_is_run_by_no_client(target: str) -> None:
+    """Its arguments may parse, and only the finish reason of other formats says that the call was cut."""
+    body = response_body({**CALL, "status": "incomplete"})
+    crossed = dragoman.translate_response(body, source=NAME, target=target)
+    assert dragoman.decode_response(crossed.body, target).finish_reason == "length"
+    assert not dragoman.decode_response(crossed.body, target).tool_calls
+
+
+def test_a_call_that_a_program_made_waits_for_its_result() -> None:
+    """In a completed answer it stays `in_progress`, as recorded; in another one, it was cut."""
+    call = {**CALL, "status": "in_progress", "caller": {"type": "program", "caller_id": "prog_1"}}
+    completion = answered(call)
+    assert completion.finish_reason == "tool_calls"
+    assert len(completion.tool_calls) == 1
+    early = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    assert not answered(call, **early).tool_calls
 
 
 def test_a_tool_of_the_provider_is_a_call_and_its_result() -> None:
@@ -530,6 +552,96 @@ def test_members_that_an_items_type_has_no_use_for_are_kept(item: dict[str, Any]
 def test_members_that_an_items_type_has_no_use_for_are_losses_elsewhere(item: dict[str, Any]) -> None:
     encoded = dragoman.translate_request(request_body(item), source=NAME, target="openai-chat")
     assert paths(encoded) == {f"$.input[0].{key}" for key in item.keys() - USER.keys()}
+
+
+PROGRAM = {"type": "program", "caller_id": "prog_1"}
+ENDED = {"type": "exit", "exit_code": 0}
+PAIRS_OF_CLIENT_TOOLS: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
+    "shell": (
+        {
+            "type": "shell_call",
+            "call_id": "c1",
+            "status": "completed",
+            "action": {"commands": ["ls"]},
+            "environment": {"type": "local", "skills": [{"name": "s", "description": "d", "path": "/s"}]},
+            "caller": PROGRAM,
+        },
+        {
+            "type": "shell_call_output",
+            "call_id": "c1",
+            "output": [{"stdout": "a", "stderr": "", "outcome": ENDED}],
+            "max_output_length": 99,
+            "caller": PROGRAM,
+        },
+        {"$.input[1].environment", "$.input[1].caller", "$.input[2].max_output_length", "$.input[2].caller"},
+    ),
+    "shell, nothing further": (
+        {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}, "environment": {"type": "local"}},
+        {"type": "shell_call_output", "call_id": "c1", "output": [], "max_output_length": None, "caller": None},
+        set(),
+    ),
+    "patch": (
+        {
+            "type": "apply_patch_call",
+            "call_id": "c1",
+            "status": "completed",
+            "operation": {"type": "delete_file", "path": "a"},
+            "caller": PROGRAM,
+        },
+        {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed", "output": "", "caller": PROGRAM},
+        {"$.input[1].caller", "$.input[2].caller"},
+    ),
+    "screen": (
+        {
+            "type": "computer_call",
+            "id": "cu_1",
+            "call_id": "c1",
+            "status": "completed",
+            "actions": [{"type": "screenshot"}],
+            "pending_safety_checks": [{"id": "sc_1", "code": "malicious", "message": "careful"}],
+        },
+        {
+            "type": "computer_call_output",
+            "call_id": "c1",
+            "output": {"type": "computer_screenshot", "image_url": PIXEL},
+            "acknowledged_safety_checks": [{"id": "sc_1", "code": "malicious", "message": "careful"}],
+        },
+        {"$.input[1].pending_safety_checks", "$.input[2].acknowledged_safety_checks"},
+    ),
+    "approval": (
+        {
+            "type": "mcp_approval_request",
+            "id": "mcpr_1",
+            "server_label": "s",
+            "name": "go",
+            "arguments": "{}",
+            "agent": {"agent_name": "a"},
+        },
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True, "agent": {"name": "a"}},
+        {"$.input[1].agent", "$.input[2].agent"},
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini", "ollama-chat", "cohere-chat"])
+@pytest.mark.parametrize("case", PAIRS_OF_CLIENT_TOOLS)
+def test_members_of_items_that_the_client_answers_are_losses_elsewhere(case: str, target: str) -> None:
+    call, output, lost = PAIRS_OF_CLIENT_TOOLS[case]
+    body = request_body(USER, call, output)
+    assert returns(body) is None
+    encoded = dragoman.translate_request(body, source=NAME, target=target)
+    found = {path for path in paths(encoded) if path.startswith(("$.input[1].", "$.input[2]."))}
+    assert found - {"$.input[2].output.image_url"} == lost
+
+
+def test_reasoning_with_a_summary_and_content_says_which_of_them_does_not_cross() -> None:
+    summary = [{"type": "summary_text", "text": "in short"}]
+    for text, lost in (("because", 1), ("in short", 0)):
+        content = [{"type": "reasoning_text", "text": text}]
+        body = response_body({**REASONING, "summary": summary, "content": content})
+        assert dragoman.translate_response(body, source=NAME, target=NAME).body == body
+        losses = dragoman.translate_response(body, source=NAME, target="ollama-chat").losses
+        assert len([loss for loss in losses if loss.path == "$.output[0].summary"]) == lost
 
 
 def test_a_message_that_is_kept_whole_keeps_unknown_keys_of_its_parts() -> None:

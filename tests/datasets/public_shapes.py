@@ -879,6 +879,232 @@ MESSAGES: dict[str, Shape] = {
     "Nemotron": Shape({"input": [{"role": "user", "content": QUESTION}], "output": ANSWER, "category": "chat", "system_prompt": ""}, "nemotron", TALK),
 }  # fmt: skip
 
+_KERNEL_META = {"metadata": {}, "ai_model_id": "gpt-x"}
+_SMOL_TIMING = {"start_time": 1.0, "end_time": 2.0, "duration": 1.0}
+_SMOL_PROMPT = {"role": "system", "content": [{"type": "text", "text": "Be brief."}], "tool_calls": None}
+_WEBUI_CALL = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "weather",
+    "arguments": json.dumps(ARGUMENTS),
+    "status": "completed",
+}
+_WEBUI_OUTPUT = {
+    "type": "function_call_output",
+    "id": "fco_1",
+    "call_id": "call_1",
+    "output": [{"type": "input_text", "text": RESULT}],
+    "status": "completed",
+}
+_WEBUI_ANSWER = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": ANSWER}],
+}
+_WEBUI_MESSAGES: dict[str, Any] = {
+    "a": {
+        "id": "a",
+        "parentId": None,
+        "childrenIds": ["x", "b"],
+        "role": "user",
+        "content": QUESTION,
+        "timestamp": 1,
+        "models": ["gpt-x"],
+    },
+    "x": {
+        "id": "x",
+        "parentId": "a",
+        "childrenIds": [],
+        "role": "assistant",
+        "content": "Another answer.",
+        "model": "other",
+        "modelName": "Other",
+        "modelIdx": 0,
+        "timestamp": 2,
+        "done": True,
+    },
+    "b": {
+        "id": "b",
+        "parentId": "a",
+        "childrenIds": [],
+        "role": "assistant",
+        "content": ANSWER,
+        "model": "gpt-x",
+        "modelName": "GPT",
+        "modelIdx": 0,
+        "timestamp": 3,
+        "done": True,
+        "usage": {"total_tokens": 9},
+        "output": [_WEBUI_CALL, _WEBUI_OUTPUT, _WEBUI_ANSWER],
+    },
+}
+_LIBRE = {
+    "_id": "1",
+    "__v": 0,
+    "conversationId": "c",
+    "createdAt": "t",
+    "updatedAt": "t",
+    "endpoint": "openAI",
+    "error": False,
+    "unfinished": False,
+    "user": "u",
+}
+_LIBRE_QUESTION = {
+    **_LIBRE,
+    "messageId": "m1",
+    "parentMessageId": "00000000-0000-0000-0000-000000000000",
+    "sender": "User",
+    "isCreatedByUser": True,
+    "text": QUESTION,
+    "model": None,
+}
+_LIBRE_ANSWER = {
+    **_LIBRE, "messageId": "m2", "parentMessageId": "m1", "sender": "GPT", "isCreatedByUser": False, "text": "", "model": "gpt-x", "tokenCount": 9,
+    "content": [
+        {"type": "think", "think": "I look."},
+        {"type": "tool_call", "tool_call": {"id": "call_1", "name": "weather", "type": "tool_call", "args": json.dumps(ARGUMENTS), "output": RESULT, "progress": 1}},
+        {"type": "text", "text": {"value": ANSWER}},
+    ],
+}  # fmt: skip
+_LIBRE_OTHER = {
+    **_LIBRE,
+    "messageId": "m0",
+    "parentMessageId": "m1",
+    "sender": "GPT",
+    "isCreatedByUser": False,
+    "text": "Another answer.",
+    "model": "gpt-x",
+}
+_LIBRE_CHAT: dict[str, Any] = {
+    "conversationId": "c",
+    "endpoint": "openAI",
+    "title": "Weather",
+    "exportAt": "12:00",
+    "branches": True,
+    "recursive": False,
+    "options": {"model": "gpt-x", "temperature": 1, "promptPrefix": "Be brief."},
+}
+_LETTA_NONE: dict[str, Any] = {
+    "type": "message",
+    "name": None,
+    "otid": None,
+    "agent_id": "agent-0",
+    "tool_calls": None,
+    "tool_call_id": None,
+    "tool_returns": [],
+    "created_at": "t",
+    "approve": None,
+}
+_LETTA_MESSAGES = [
+    {
+        **_LETTA_NONE,
+        "id": "message-0",
+        "role": "system",
+        "content": [{"type": "text", "text": "Be brief.", "signature": None}],
+    },
+    {**_LETTA_NONE, "id": "message-1", "role": "user", "content": [{"type": "text", "text": "Forgotten."}]},
+    {**_LETTA_NONE, "id": "message-2", "role": "user", "content": [{"type": "text", "text": QUESTION}]},
+    {
+        **_LETTA_NONE,
+        "id": "message-3",
+        "role": "assistant",
+        "model": "gpt-x",
+        "content": [],
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": json.dumps(ARGUMENTS)}}
+        ],
+    },
+    {
+        **_LETTA_NONE,
+        "id": "message-4",
+        "role": "tool",
+        "name": "weather",
+        "tool_call_id": "call_1",
+        "content": [{"type": "text", "text": RESULT}],
+        "tool_returns": [
+            {"tool_call_id": "call_1", "status": "success", "stdout": None, "stderr": None, "func_response": RESULT}
+        ],
+    },
+    {
+        **_LETTA_NONE,
+        "id": "message-5",
+        "role": "assistant",
+        "model": "gpt-x",
+        "content": [{"type": "text", "text": ANSWER}],
+    },
+]
+_LETTA_TOOL = {
+    "id": "tool-0",
+    "name": "weather",
+    "tool_type": "custom",
+    "source_code": "def weather(): ...",
+    "json_schema": FUNCTION,
+}
+APPLICATIONS: dict[str, Shape] = {
+    "Semantic Kernel history": Shape(
+        {
+            "messages": [
+                {**_KERNEL_META, "content_type": "message", "role": "user", "items": [{"metadata": {}, "content_type": "text", "text": QUESTION}]},
+                {**_KERNEL_META, "content_type": "message", "role": "assistant", "finish_reason": "tool_calls", "items": [{"metadata": {}, "content_type": "function_call", "id": "call_1", "index": 0, "name": "weather", "function_name": "weather", "plugin_name": "", "arguments": json.dumps(ARGUMENTS)}]},
+                {**_KERNEL_META, "content_type": "message", "role": "tool", "items": [{"metadata": {}, "content_type": "function_result", "id": "call_1", "result": RESULT, "name": "weather", "function_name": "weather", "plugin_name": ""}]},
+                {**_KERNEL_META, "content_type": "message", "role": "assistant", "finish_reason": "stop", "items": [{"metadata": {}, "content_type": "text", "text": ANSWER}]},
+            ]
+        },
+        "semantic-kernel", WHOLE,
+    ),
+    "Semantic Kernel in .NET": Shape(
+        [
+            {"Role": {"Label": "user"}, "Items": [{"$type": "TextContent", "Text": QUESTION}]},
+            {"Role": {"Label": "assistant"}, "Items": [{"$type": "FunctionCallContent", "Id": "call_1", "PluginName": "", "FunctionName": "weather", "Arguments": ARGUMENTS}], "ModelId": "gpt-x", "Metadata": {"Id": "c"}},
+            {"Role": {"Label": "tool"}, "Items": [{"$type": "TextContent", "Text": RESULT}, {"$type": "FunctionResultContent", "CallId": "call_1", "FunctionName": "weather", "Result": RESULT}]},
+            {"Role": {"Label": "assistant"}, "Items": [{"$type": "TextContent", "Text": ANSWER, "ModelId": "gpt-x"}], "ModelId": "gpt-x"},
+        ],
+        "semantic-kernel", WHOLE,
+    ),
+    "smolagents full steps": Shape(
+        [
+            {"task": QUESTION, "task_images": None},
+            {"step_number": 1, "timing": _SMOL_TIMING, "model_input_messages": [_SMOL_PROMPT], "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}], "error": None, "model_output_message": {"role": "assistant"}, "model_output": "", "code_action": None, "observations": RESULT, "observations_images": None, "action_output": RESULT, "token_usage": {"input_tokens": 1}, "is_final_answer": False},
+            {"step_number": 2, "timing": _SMOL_TIMING, "model_input_messages": None, "tool_calls": [], "error": None, "model_output_message": None, "model_output": ANSWER, "code_action": None, "observations": None, "observations_images": None, "action_output": ANSWER, "token_usage": None, "is_final_answer": True},
+        ],
+        "smolagents", WHOLE,
+    ),
+    "smolagents memory": Shape(
+        {
+            "system_prompt": {"system_prompt": "Be brief."},
+            "steps": [
+                {"task": QUESTION},
+                {"step_number": 1, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}], "error": {"type": "AgentToolExecutionError", "message": "3C"}, "model_output": "", "observations": None},
+                {"step_number": 2, "tool_calls": [], "error": None, "model_output": ANSWER, "observations": None},
+            ],
+        },
+        "smolagents", WHOLE,
+    ),
+    "Letta agent file": Shape(
+        {"agents": [{"name": "a", "tool_ids": ["tool-0"], "system": "Be brief.", "agent_type": "letta_v1_agent", "id": "agent-0", "in_context_message_ids": ["message-0", "message-2", "message-3", "message-4", "message-5"], "messages": _LETTA_MESSAGES}], "groups": [], "blocks": [{"id": "block-0", "label": "human", "value": "…"}], "tools": [_LETTA_TOOL, {**_LETTA_TOOL, "id": "tool-1"}], "mcp_servers": []},
+        "letta", WHOLE,
+    ),
+    "Letta agent file before 2025": Shape(
+        {"agent_type": "memgpt_agent", "core_memory": [], "system": "Be brief.", "in_context_message_indices": [0, 2, 3, 4, 5], "messages": [{**message, "tool_returns": []} for message in _LETTA_MESSAGES], "tools": [_LETTA_TOOL], "version": "0.7"},
+        "letta", WHOLE,
+    ),
+    "Open WebUI export": Shape(
+        {"id": "c", "user_id": "u", "title": "Weather", "chat": {"id": "", "title": "Weather", "models": ["gpt-x"], "params": {"system": "Be brief."}, "history": {"messages": _WEBUI_MESSAGES, "currentId": "b"}, "messages": [], "tags": [], "files": []}, "updated_at": 2, "created_at": 1, "share_id": None, "archived": False, "pinned": False, "meta": {}, "folder_id": None},
+        "open-webui", WHOLE,
+    ),
+    "Open WebUI chat": Shape(
+        {"title": "Weather", "models": ["gpt-x"], "history": {"messages": {"a": _WEBUI_MESSAGES["a"], "b": {**_WEBUI_MESSAGES["b"], "output": None}}, "currentId": "b"}},
+        "open-webui", TALK,
+    ),
+    "LibreChat export": Shape({**_LIBRE_CHAT, "messages": [_LIBRE_QUESTION, _LIBRE_OTHER, _LIBRE_ANSWER]}, "librechat", WHOLE),
+    "LibreChat tree": Shape(
+        {**_LIBRE_CHAT, "recursive": True, "messagesTree": [{**_LIBRE_QUESTION, "children": [{**_LIBRE_OTHER, "children": []}, {**_LIBRE_ANSWER, "children": []}]}]},
+        "librechat", WHOLE,
+    ),
+}  # fmt: skip
 SHAPES: dict[str, Shape] = {
     **HERMES,
     **TRAINING,
@@ -888,6 +1114,7 @@ SHAPES: dict[str, Shape] = {
     **SESSIONS,
     **EXPORTS,
     **MESSAGES,
+    **APPLICATIONS,
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.cli import main
 from dragoman.codecs.datasets.catalogue import is_session
+from tests.datasets.public_shapes import CLAUDE_CODE
 from tests.datasets.stories import STORIES
 from tests.support.promises import promise
 
@@ -22,3 +23,15 @@ def test_the_commands_know_the_format(name: str, tmp_path: Path, capfd: pytest.C
     assert name in capfd.readouterr().out
     assert main(["convert", str(path), "--to", "openai-chat"]) == 0
     assert "Oslo" in json.dumps(json.loads(capfd.readouterr().out)["messages"])
+
+
+@promise("batch:datasets", "law:2-nothing-vanishes")
+def test_a_session_with_damaged_lines_is_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A program that dies leaves a part of a line; the next one goes on behind it."""
+    first, *lines = (json.dumps(line) for line in CLAUDE_CODE)
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join([first, '{"type":"us', *lines, '{"type":"assistant","message":{']), "utf-8")
+    assert main(["convert", str(path), "--to", "openai-chat", "--report"]) == 0
+    shown = capfd.readouterr()
+    assert "Oslo" in shown.out
+    assert "$[1].unreadable" in shown.err

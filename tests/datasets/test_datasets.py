@@ -42,6 +42,7 @@ NO_TOOLS = frozenset(NAMES) - {
     "glaive",
     "xlam",
     "toolace",
+    "letta",
 }
 
 
@@ -279,6 +280,38 @@ def test_codex_compaction_replaces_what_was_before() -> None:
     lines = [*STORIES["codex"], {"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}}]
     request = codec("codex").decode_request(json.dumps(lines).encode())
     assert tell(request) == [("user", "summary")]
+
+
+@promise("law:10-bad-input-good-words")
+@each("name", dragoman.formats("dataset"))
+@each("speaker", [None, "ann"])
+def test_answers_are_refused_because_these_formats_have_none(name: str, speaker: str | None) -> None:
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+    with pytest.raises(DragomanError, match="has no responses"):
+        dragoman.translate_response(answer, source="anthropic-messages", target=name, speaker=speaker)
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize(
+    ("kept", "texts"),
+    [("3", ["So far", "Three", "Five"]), ("gone", ["So far", "Five"]), (None, ["So far", "Five"])],
+)
+def test_a_compaction_of_pi_replaces_all_before_what_it_keeps(kept: str | None, texts: list[str]) -> None:
+    def line(number: int, role: str, text: str) -> dict[str, Any]:
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        return {"type": "message", "id": str(number), "parentId": str(number - 1), "message": message}
+
+    compaction = {"type": "compaction", "id": "4", "parentId": "3", "summary": "So far"}
+    lines = [
+        {"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/p"},
+        line(1, "user", "One"),
+        line(2, "assistant", "Two"),
+        line(3, "user", "Three"),
+        compaction | ({} if kept is None else {"firstKeptEntryId": kept}),
+        line(5, "assistant", "Five"),
+    ]
+    request = codec("pi").decode_request(json.dumps(lines).encode())
+    assert [message.text for message in request.messages] == texts
 
 
 @promise("batch:datasets")

@@ -185,9 +185,9 @@ def test_keys_that_a_log_has_beside_its_messages_are_reported_and_not_sent() -> 
     ]
     crossed = translate_request(json.dumps(messages), source="message-list", target="openai-chat", model="m")
     assert crossed.body["messages"] == [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
-    assert [(loss.severity, loss.what) for loss in crossed.losses] == [
-        ("dropped", "id of messages"),
-        ("dropped", "timestamp of messages"),
+    assert [(loss.severity, loss.path, loss.what) for loss in crossed.losses] == [
+        ("noted", "$[0].timestamp", "timestamp"),
+        ("noted", "$[1].id", "id"),
     ]
     same = translate_request(json.dumps(messages), source="message-list", target="message-list")
     assert json.loads(same.json()) == messages
@@ -197,10 +197,12 @@ def test_keys_that_a_log_has_beside_its_messages_are_reported_and_not_sent() -> 
         json.dumps(history), source="anthropic-message-list", target="anthropic-messages", model="m"
     )
     assert all(message.keys() == {"role", "content"} for message in sent.body["messages"])
-    assert {loss.what for loss in sent.losses if loss.severity == "dropped"} == {
-        "modelInfo of messages",
-        "ts of messages",
+    kept = {loss.path: loss.severity for loss in sent.losses if loss.severity in {"dropped", "noted"}}
+    assert {path: kept.get(path) for path in ("$[0].ts", "$[1].modelInfo")} == {
+        "$[0].ts": "noted",
+        "$[1].modelInfo": "dropped",
     }
+    assert [path for path, severity in kept.items() if severity == "dropped"] == ["$[1].modelInfo"]
 
 
 @promise("batch:datasets", "law:10-bad-input-good-words")

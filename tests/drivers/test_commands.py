@@ -242,3 +242,13 @@ def test_the_tour_visits_every_provider() -> None:
             '"toolUseId":',
         ):
             assert spelled in ran.stdout, spelled
+
+
+@pytest.mark.parametrize(
+    ("provider", "option"), [("bedrock", "--region"), ("openai-compatible", "--base-url"), ("azure", "--base-url")]
+)
+def test_what_a_provider_lacks_is_an_option_of_the_command_and_in_its_help(provider: str, option: str) -> None:
+    ran = run("ask", f"{provider}/model", "Hello", AZURE_OPENAI_API_KEY=KEY, AWS_BEARER_TOKEN_BEDROCK=KEY)
+    assert ran.returncode == 2
+    assert ran.stderr.endswith(f", or give {option}\n"), ran.stderr
+    assert f"  {option} " in run("ask", "--help").stdout

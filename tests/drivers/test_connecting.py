@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.drivers.connect import Options, connect
+from dragoman.drivers.connect import Options, connect, connect_sync
 from dragoman.drivers.providers import PROVIDERS
+from dragoman.drivers.query import build_request
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import HttpRequest
-from dragoman.errors import NotConfigured, ProviderError
+from dragoman.errors import NotConfigured, NotFound, ProviderError
+from dragoman.sim import Simulator
 from tests.drivers.partners import KEY, GoogleCredentials
 from tests.support.promises import promise
 
@@ -167,7 +169,7 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
             "bedrock has no region: set AWS_REGION or AWS_DEFAULT",
         ),
         ("openai-compatible/m", {}, "has no base_url"),
-        ("nobody/m", {}, "unknown provider 'nobody'; there are openai, "),
+        ("nobody/m", {}, "unknown provider 'nobody'; known providers: openai, "),
         ("gpt-5", {}, "has no provider: write provider/model"),
     ],
 )
@@ -246,3 +248,58 @@ def test_the_front_door_stays_free_of_networks() -> None:
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert ran.stdout.strip() == "[]"
     assert dragoman.connect is connect
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "wrong"),
+    [
+        ("openai/gpt-5.6", "/v1", ""),
+        ("openai-chat/gpt-5.6", "/v1", ""),
+        ("anthropic/claude-sonnet-5", "", "/v1"),
+        ("gemini/gemini-3.8-flash", "", "/v1beta"),
+        ("cohere/command-a-03-2025", "", "/v2"),
+        ("ollama/qwen3", "", "/v1"),
+    ],
+)
+def test_a_version_too_few_or_too_many_in_the_base_url_is_named(model: str, path: str, wrong: str) -> None:
+    with Simulator() as sim:
+        with connect_sync(model, base_url=sim.url + wrong, api_key="any") as driver, pytest.raises(NotFound) as caught:
+            driver.query("hello")
+        assert f"try the base URL {sim.url}{path}" in str(caught.value)
+        with connect_sync(model, base_url=sim.url + path, api_key="any") as driver:
+            assert driver.query("hello").content
+
+
+@pytest.mark.parametrize("model", [None, 5, ["openai/gpt-5.6"]])
+def test_a_model_is_named_by_text(model: Any) -> None:
+    with pytest.raises(dragoman.InvalidType, match="expected provider/model"):
+        connect(model)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"prompt": 5}, r"\$.prompt: expected text, a message or messages, found int"),
+        (
+            {"tools": dragoman.ToolDefinition("f")},
+            r"\$.tools: expected a list, found ToolDefinition; put it into a list",
+        ),
+        ({"tools": print}, r"\$.tools: expected a list, found builtin_function"),
+        ({"tools": [print]}, r"\$.tools\[0\]: .*; make a tool of it with @dragoman.tool"),
+        ({"settings": {"temperature": "hot"}}, r"\$.temperature: expected a number, found 'hot'"),
+        ({"settings": {"top_p": True}}, r"\$.top_p: expected a number, found True"),
+        ({"settings": {"output": 5}}, r"\$.output: expected a JSON Schema, found int; .* output_type"),
+        ({"settings": {"temprature": 1}}, "for temprature use temperature"),
+        ({"settings": {"max_tokens": 5}}, "for max_tokens use max_output_tokens"),
+        ({"settings": {"stop_sequences": ["x"]}}, "for stop_sequences use stop"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_to_do(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(dragoman.InvalidType, match=words):
+        build_request(**({"prompt": "Hi", "settings": {}} | asked))
+
+
+@pytest.mark.parametrize(("given", "stop"), [("END", ("END",)), (["a", "b"], ("a", "b")), (None, ())])
+def test_one_stop_sequence_may_be_text(given: Any, stop: tuple[str, ...]) -> None:
+    """Each of its letters was one."""
+    assert build_request("Hi", settings={"stop": given}).stop == stop

@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Raw
 
 import dragoman
-from dragoman.agent.tools import BadArguments, checking
+from dragoman.agent.tools import BadArguments, schema_decoder
 from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.provider_files import BATCH_FILES, BatchItem, Outcome, write_line
@@ -361,7 +361,7 @@ def _arguments(data: bytes) -> str:
     if not isinstance(given, dict):
         return ""
     try:
-        checking(given.get("schema", {}))(given.get("value"))
+        schema_decoder(given.get("schema", {}))(given.get("value"))
     except BadArguments as error:
         if not str(error):
             raise Finding("BadArguments without a message") from error

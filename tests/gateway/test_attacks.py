@@ -411,7 +411,7 @@ def test_every_error_of_a_script_is_worded(api: str, kind: str, tmp_path: Path) 
     place, headers = address(api, {})
     path, _, _ = place.partition("?")
     body: Any = DOORS[api].ask("hi") if hasattr(DOORS[api], "ask") else DOORS[api].ask_with_tool("hi")
-    service = Service(Settings(any_model=True, any_seal=True, script=load_script(script)))
+    service = Service(Settings(any_model=True, any_signature=True, script=load_script(script)))
     answered = service.respond(Exchange("POST", path, {}, headers, json.dumps(body).encode())).answered
     assert isinstance(answered, Reply)
     assert answered.status >= 400

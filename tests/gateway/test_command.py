@@ -72,7 +72,7 @@ def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
         assert send(url, "/v1/chat/completions", chat("my-model")).status == 200
         nobody = send(url, "/v1/chat/completions", chat("nobody/x"))
         assert (nobody.status, nobody.json["error"]["code"]) == (404, "model_not_found")
-        assert "there are mine, openai, " in nobody.json["error"]["message"]
+        assert "known providers: mine, openai, " in nobody.json["error"]["message"]
         with connected(url) as sock:
             sock.sendall(stream_of("gemini/gemini-3.6-flash"))
             assert sock.recv(15) == b"HTTP/1.1 200 OK"
@@ -145,7 +145,7 @@ def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
     assert run("serve", "--config", str(tmp_path / "none.toml")).returncode == 2
     good = tmp_path / "good.toml"
     good.write_text('[routes.a]\nto = "openai/x"\n')
-    assert b"1 routes, no mistakes" in run("serve", "--config", str(good), "--check").stdout
+    assert b"1 route, no mistakes" in run("serve", "--config", str(good), "--check").stdout
 
 
 @promise("gateway:command")
@@ -181,3 +181,22 @@ def test_no_name_leaves_its_quotes(client: str, tmp_path: Path) -> None:
     clean = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
     subprocess.run(["bash", "-euc", text], cwd=tmp_path, env=clean, check=True, capture_output=True)  # noqa: S603, S607
     assert not (tmp_path / "gone").exists()
+
+
+@promise("gateway:command")
+def test_the_check_names_targets_of_routes_that_lack_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _KEYS:
+        monkeypatch.setenv(name, "")
+    file = tmp_path / "dragoman.toml"
+    file.write_text(
+        '[providers.anthropic]\napi_key = "k"\nbase_url = "http://127.0.0.1:9"\n'
+        '[routes.other]\nto = "anthropic/y"\n'
+        '[routes.fast]\nto = ["openai/x", "anthropic/y"]\nfallback = ["cohere/z", "other"]\n'
+    )
+    checked = run("serve", "--config", str(file), "--check")
+    lines = [line for line in checked.stdout.decode().splitlines() if line.startswith("  route ")]
+    assert sorted(lines) == [
+        "  route fast: cohere/z: cohere has no api_key: set COHERE_API_KEY or CO_API_KEY",
+        "  route fast: openai/x: openai has no api_key: set OPENAI_API_KEY",
+    ]
+    assert checked.returncode == 6

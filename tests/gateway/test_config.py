@@ -1,6 +1,8 @@
 """The configuration: what may stand there, where a mistake is, and how it changes while streams flow."""
 
 import json
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from dragoman.gateway.serving import simulators_at
 from dragoman.gateway.toml_positions import position_of
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, send
+from tests.gateway.served import served
 from tests.gateway.test_failures import chat, provider, stream_of
 from tests.support.promises import promise
 
@@ -131,7 +134,7 @@ def test_an_unknown_provider_is_not_replaced_by_another(format: str) -> None:
     assert router.plan("my-model", format).candidates
     with pytest.raises(NoSuchModel) as caught:
         router.plan("nobody/x", format)
-    assert caught.value.hint.startswith("unknown provider 'nobody'; there are fast, openai, ")
+    assert caught.value.hint.startswith("unknown provider 'nobody'; known providers: fast, openai, ")
 
 
 OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"\n'
@@ -218,6 +221,23 @@ def test_a_new_configuration_drops_no_stream(dragoman_simulator: Simulator) -> N
         while not received.endswith(b"0\r\n\r\n"):
             received += sock.recv(65536)
     assert b"p#" not in received
+
+
+@promise("gateway:reload", "gateway:attacks")
+def test_a_file_that_is_half_written_does_not_open_the_gateway(tmp_path: Path, dragoman_simulator: Simulator) -> None:
+    text = f'[server]\nkeys = ["first-key-of-a-client"]\n{provider("p", dragoman_simulator.url)}'
+    with served(tmp_path, text) as gateway:
+        for part in ("", "[server]\n", provider("p", dragoman_simulator.url)):
+            (tmp_path / "gateway.toml").write_text(part)
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.wait_for("reload_refused")
+            gateway.lines.clear()
+            assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 401
+        (tmp_path / "gateway.toml").write_text(text.replace("first", "other"))
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.wait_for("reloaded")
+        headers = {"x-api-key": "other-key-of-a-client"}
+        assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), headers).status == 200
 
 
 def test_simulators_stand_where_the_table_says(dragoman_simulator: Simulator) -> None:

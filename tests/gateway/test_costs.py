@@ -15,6 +15,7 @@ from dragoman.gateway.state.base import OverBudget, Reservation, Store
 from dragoman.ir import Usage
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, send, simulated
+from tests.gateway.scripted_upstream import reply, scripted
 from tests.gateway.test_failures import chat
 from tests.gateway.test_keys import MODEL, PRICES, create, in_store, key
 from tests.support.databases import Postgres
@@ -45,6 +46,15 @@ def test_rates_are_those_of_the_catalogue() -> None:
             else:
                 assert expected is None or row.prices is None or row.prices.input is None
     assert compared > 100
+
+
+@promise("gateway:costs")
+def test_amounts_have_no_noise_of_floating_point() -> None:
+    prices = PriceList(Config())
+    for tokens in range(1, 500):
+        cost = prices.cost("anthropic", "claude-sonnet-5", Usage(input=tokens, output=66))
+        assert cost is not None
+        assert len(repr(cost)) <= 12, cost
 
 
 @promise("gateway:costs")
@@ -101,6 +111,34 @@ def test_headers_log_and_metrics_agree(dragoman_simulator: Simulator) -> None:
         assert lines[1]["cost"] > 0, "of a stream, too"
         text = send(gateway.url, "/metrics", method="GET").body.decode()
         assert "dragoman_cost_total" in text
+
+
+@promise("gateway:limits")
+def test_estimates_count_as_requests(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("ada", requests_per_minute=2))
+    config = read_config(f'[server]\ndatabase = "{address}"\n')
+    with RunningGateway(simulated(dragoman_simulator.url, config)) as gateway:
+        headers = {**ESTIMATE, "x-api-key": "k-ada"}
+        statuses = [send(gateway.url, "/v1/chat/completions", chat(MODEL), headers).status for _ in range(3)]
+    assert statuses == [200, 200, 429]
+
+
+@promise("gateway:costs", "gateway:limits")
+def test_compaction_by_a_provider_is_paid_for(tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("ada", budget=1.0))
+    text = f'[server]\ndatabase = "{address}"\n[prices."m"]\ninput = 1000000\noutput = 1000000\n'
+    usage = {"input_tokens": 2, "output_tokens": 1, "total_tokens": 3}
+    answer = {"id": "resp_1", "object": "response.compaction", "created_at": 1, "output": [], "usage": usage}
+    with (
+        scripted(reply(answer)) as upstream,
+        RunningGateway(configured(text + upstream.table("p", "openai"))) as gateway,
+    ):
+        body, headers = {"model": "p/m", "input": "x"}, {"x-api-key": "k-ada"}
+        assert send(gateway.url, "/v1/responses/compact", body, headers).json == answer
+        assert send(gateway.url, "/v1/responses/compact", body, headers).status == 402
+        assert gateway.requests(2)[0]["cost"] == pytest.approx(3)
 
 
 @promise("gateway:costs")

@@ -4,10 +4,14 @@ import http.client
 import json
 import socket
 import threading
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
+from urllib3.util.retry import Retry
 
 import dragoman
 from dragoman.agent.compaction import is_context_error
@@ -18,6 +22,7 @@ from dragoman.gateway.relay import Relay
 from dragoman.ir import Failure
 from tests.gateway.running import RunningGateway, configured, send
 from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.support.cases import each
 from tests.support.promises import promise
@@ -121,6 +126,17 @@ def test_a_waiting_time_is_finite_and_written_in_digits(format: str, name: str, 
         assert text.rstrip("s").isdigit(), text
     wait = seconds_until(value)
     assert wait is None or wait >= 0
+
+
+@each("seconds", (0.0, 0.1, 1.0, 2.5, 59.9, 3600.0))
+@each("format", [one for one in dragoman.formats() if one not in {"gemini", "vertex", "gemini-interactions"}])
+def test_a_waiting_time_is_in_whole_seconds(format: str, seconds: float) -> None:
+    """RFC 9110 has no others: urllib3 raises an error of its own for a fraction, Cohere's SDK ignores it."""
+    encoded = dragoman.encode_error(Failure("rate_limit", "later", 429, retry_after=seconds), format)
+    given = Retry().parse_retry_after(encoded.headers["retry-after"])
+    assert seconds <= given < seconds + 1
+    again = dragoman.decode_error(encoded.json(), format, status=429, headers=encoded.headers)
+    assert again.retry_after == pytest.approx(seconds)
 
 
 INFO = "type.googleapis.com/google.rpc.RetryInfo"
@@ -245,6 +261,75 @@ def test_a_key_that_an_answer_quotes_is_hidden_from_client_log_and_page(name: st
             assert KEY not in str(shown)
 
 
+def pieces_of_a_key(at: int) -> tuple[bytes, bytes]:
+    event = chunk(delta={"content": "a"}) + sse(QUOTED)
+    cut = event.index(KEY.encode()) + at
+    return event[:cut], event[cut:]
+
+
+@pytest.mark.parametrize("at", range(1, len(KEY)))
+@pytest.mark.parametrize("path", CLIENTS)
+def test_a_key_that_two_reads_cut_is_hidden(path: str, at: int) -> None:
+    first, second = pieces_of_a_key(at)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    with (
+        in_turns(head + first, second) as url,
+        RunningGateway(
+            configured(f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "{KEY}"\n')
+        ) as gateway,
+    ):
+        got = send(gateway.url, path, {**chat("p/m"), "max_tokens": 9, "stream": True})
+        assert b"[hidden]" in got.body
+        assert KEY.encode() not in got.body
+        assert KEY not in str(gateway.log.lines)
+
+
+@contextmanager
+def in_turns(*pieces: bytes) -> Iterator[str]:
+    """An upstream that sends its answer in several writes."""
+
+    def serve(line: socket.socket) -> None:
+        with line, suppress(OSError):
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.recv(65536)
+            for piece in pieces:
+                line.sendall(piece)
+                time.sleep(0.02)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_the_beginning_of_a_key_at_the_end_of_a_stream_is_sent() -> None:
+    whole = chunk(delta={"content": "a"}) + chunk(finish_reason="stop") + b"data: [DONE]\n\n: up"
+    table = '[providers.p]\nkind = "openai-chat"\nbase_url = "{}"\napi_key = "upstream-key"\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    with in_turns(head + whole) as url, RunningGateway(configured(table.format(url))) as gateway:
+        assert send(gateway.url, CLIENTS[0], {**chat("p/m"), "stream": True}).body == whole
+
+
+def test_a_key_with_escapes_or_in_a_header_is_hidden() -> None:
+    escaped = json.dumps(QUOTED).replace(KEY, KEY.replace("k", "\\u006b")).encode()
+    headers = {"x-ratelimit-note": f"of {KEY}", "x-request-id": KEY}
+    replies = (reply(escaped, "400 Bad Request", headers), reply(completion(), headers=headers))
+    with (
+        scripted(*replies) as upstream,
+        RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway,
+    ):
+        refused, answered = (send(gateway.url, CLIENTS[0], chat("p/m")) for _ in range(2))
+        assert (refused.status, answered.status) == (400, 200)
+        assert refused.json["error"]["message"] == "Incorrect API key: [hidden]"
+        assert answered.headers["x-ratelimit-note"] == "of [hidden]"
+        assert KEY not in str([refused.headers, answered.headers])
+
+
 def test_a_stream_that_ends_within_an_event_is_cut_for_the_client_too() -> None:
     begun = reply(chunk(delta={"content": "a"}) + chunk(delta={"content": "b"})[:30], headers=STREAM)
     with scripted(begun) as upstream, RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway:
@@ -281,3 +366,45 @@ def test_negative_counts_of_an_upstream_refund_nothing(usage: tuple[int, int]) -
         for line in gateway.requests(2):
             assert line["cost"] >= 0
             assert min(line["tokens"]["input"], line["tokens"]["output"]) == 0
+
+
+# ── compressed streams ──
+
+BOMBS = {
+    "line breaks": b"\n" * 4_000_000,
+    "comments": b": x\n\n" * 2_000_000,
+    "events": chunk(delta={"content": "a"}) * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_compressed_stream_does_not_hold_up_other_requests(tmp_path: Path, name: str) -> None:
+    """Some kilobytes may be many megabytes of events: they are read in small pieces."""
+    machine = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = machine.compress(BOMBS[name] * 4) + machine.flush()
+    bomb = reply(packed, headers={"content-type": "text/event-stream", "content-encoding": "gzip"})
+    with scripted(bomb) as upstream, served(tmp_path, upstream.table("p", more=PATIENT)) as gateway:
+        before = gateway.cpu_seconds
+        asking = threading.Thread(
+            target=send, args=(gateway.url, CLIENTS[1], {**chat("p/m"), "max_tokens": 9, "stream": True})
+        )
+        asking.start()
+        answers = 0
+        while asking.is_alive():
+            assert send(gateway.url, "/health", method="GET").status == 200
+            answers += 1
+        asking.join()
+        spent = gateway.cpu_seconds - before
+    assert answers > 4 * spent, f"{answers} answers in {spent} seconds of work"
+
+
+def test_an_answer_is_not_decompressed_beyond_all_measure() -> None:
+    """A stream has no end; the ratio of its compression has one."""
+    machine = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = machine.compress(b"\n" * (100 << 20)) + machine.flush()
+    bomb = reply(packed, headers={"content-type": "text/event-stream", "content-encoding": "gzip"})
+    with scripted(bomb) as upstream, RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway:
+        for path in CLIENTS:
+            got = send(gateway.url, path, {**chat("p/m"), "max_tokens": 9, "stream": True})
+            assert got.status == 502
+            assert b"too large" in got.body

@@ -126,6 +126,20 @@ def test_what_is_ambiguous_or_broken_is_refused_once(gateway: Served, name: str)
     assert is_well(gateway)
 
 
+BROKEN_CHUNKS = [
+    name for name, data in SMUGGLING.items() if data.startswith(CHUNKED) and not name.startswith("endless")
+]
+
+
+@promise("gateway:bad-input", "gateway:http-conformance")
+@pytest.mark.parametrize("name", BROKEN_CHUNKS)
+def test_broken_chunks_are_refused_at_once_if_the_connection_ends_with_the_request(gateway: Served, name: str) -> None:
+    """They used to wait for the rest of a body that cannot come, until the time limit of bodies."""
+    started = time.monotonic()
+    assert ask(gateway, SMUGGLING[name].replace(POST, POST + b"connection: close\r\n")) == [400]
+    assert time.monotonic() - started < 5.0, "half of the window in which the rate of a body is measured"
+
+
 FINE: dict[str, tuple[bytes, list[int]]] = {
     "plain": (GOOD, [200]),
     "chunks": (CHUNKED + b"%x;a=b\r\n%b\r\n0\r\nx: y\r\n\r\n" % (len(BODY), BODY), [200]),

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +277,33 @@ def test_odd_arguments_are_an_error_of_the_call(arguments: str, caplog: pytest.L
         got = send(gateway.url, "/mcp", body.encode(), {"accept": "application/json"})
     assert got.json["result"]["isError"] is True
     assert "raised" not in caplog.text
+
+
+@promise("gateway:limits")
+def test_requests_of_mcp_reserve_none_of_a_budget(tmp_path: Path) -> None:
+    """A reservation ends when the usage of its request is written; these have none, so theirs would never end."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("ada", budget=0.001))
+    text = f'[server]\ndatabase = "{address}"\n[mcp]\nserve = true\n[prices."m"]\ninput = 1000\noutput = 1000\n'
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"x-api-key": "k-ada", "accept": "application/json, text/event-stream"}
+    with scripted(reply(completion())) as upstream, RunningGateway(configured(text + upstream.table("p"))) as gateway:
+        for _ in range(3):
+            assert send(gateway.url, "/mcp", listing, headers).status == 200
+        estimate = {**headers, "x-dragoman-estimate": "1"}
+        assert send(gateway.url, "/v1/chat/completions", chat("p/m"), estimate).status == 200
+        assert gateway.running is not None
+        only = send(gateway.url, "/v1/chat/completions", chat("p/m"), headers)
+        assert only.status == 200, "more than the budget, but the only running request of the key"
+
+
+def test_servers_are_connected_to_at_a_time() -> None:
+    """Five that do not answer delay the start by the time limit of one."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        dead = "".join(f'[mcp.servers.dead{number}]\nurl = "{url}"\n' for number in range(5))
+        started = time.monotonic()
+        with RunningGateway(configured(f"[mcp]\nconnect_seconds = 3\n{dead}")) as gateway:
+            assert time.monotonic() - started < 12, "one after the other they take 15 seconds"
+            failed = [line["server"] for line in gateway.log.lines if line["event"] == "mcp_server_failed"]
+    assert sorted(failed) == [f"dead{number}" for number in range(5)]

@@ -68,6 +68,27 @@ BODIES = {
 }
 
 
+FURTHER: dict[str, object] = {
+    "fallbacks of OpenRouter": {"models": ["large"]},
+    "fallbacks of Anthropic": {"fallbacks": [{"model": "large"}]},
+    "fallbacks that the vendor chooses": {"fallbacks": "default"},
+    "fallbacks of others": {"fallback_models": ["large"]},
+    "in capitals": {"Models": ["large"]},
+    "an advisor of Anthropic": {"tools": [{"type": "advisor_20260301", "name": "advisor", "model": "large"}]},
+    "an advisor of OpenRouter": {"tools": [{"type": "openrouter:advisor", "parameters": {"model": "large"}}]},
+    "several of OpenRouter": {"tools": [1, {"type": "openrouter:fusion", "parameters": {"models": ["large"]}}]},
+    "images of OpenAI": {"tools": [{"type": "image_generation", "model": "large"}]},
+    "a plugin": {"plugins": [{"id": "web", "Model": "large"}]},
+}
+ADVISOR = '[{"type":"advisor_20260301","name":"advisor","model":"large"}]'
+TWICE = (f'"tools":{ADVISOR},"tools":[]', f'"tool\\u0073":{ADVISOR},"tool\\u0073":[]', '"models":["large"],"models":[]')
+CLIENTS = {
+    "/v1/chat/completions": '{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"x"}]',
+    "/v1/messages": '{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"x"}]',
+    "/v1/responses": '{"model":"small","input":"x"',
+}
+
+
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[ScriptedUpstream]:
     with scripted(reply({"text": "ok"})) as running:
@@ -77,9 +98,17 @@ def upstream() -> Iterator[ScriptedUpstream]:
 @pytest.fixture(scope="module")
 def gateway(upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
     address = str(tmp_path_factory.mktemp("keys") / "gateway.db")
-    create(address, key("ada", models=["small"]))
+    create(
+        address,
+        key("ada", models=["small"]),
+        key("bob", budget=1.0),
+        key("cyd", models=["p/*"]),
+        key("eve"),
+    )
     routes = '[routes.small]\nto = "p/small"\n[routes.large]\nto = "p/large"\n'
-    text = f'[server]\ndatabase = "{address}"\n{upstream.table("p", "openai")}{routes}'
+    text = (
+        f'[server]\ndatabase = "{address}"\n{upstream.table("p", "openai")}{upstream.table("a", "anthropic")}{routes}'
+    )
     with RunningGateway(configured(text)) as running:
         yield running
 
@@ -115,6 +144,84 @@ def test_keys_of_json_that_are_given_twice_are_refused(
     before = upstream.count
     assert status(gateway, path, BODIES[name][:-1] + rest, "application/json") in {400, 404}
     assert upstream.count == before
+
+
+@pytest.mark.parametrize("who", ["ada", "bob"])
+@pytest.mark.parametrize("path", CLIENTS)
+def test_a_key_with_limits_names_no_further_models(
+    gateway: RunningGateway, upstream: ScriptedUpstream, path: str, who: str
+) -> None:
+    """A provider would call them too: models that the key may not use, at a price that is not counted."""
+    before = upstream.count
+    named = [f",{json.dumps(more)[1:-1]}}}" for more in FURTHER.values()] + [f",{more}}}" for more in TWICE]
+    for more in named:
+        got = send(gateway.url, path, (CLIENTS[path] + more).encode(), {"x-api-key": f"k-{who}"})
+        assert got.status == 400, more
+        assert b"one model" in got.body, more
+    assert upstream.count == before
+    for more in ('"models":[],"fallbacks":null}', '"tools":[]}', '"tools":null}'):
+        got = send(gateway.url, path, f"{CLIENTS[path]},{more}".encode(), {"x-api-key": f"k-{who}"})
+        assert b"one model" not in got.body, more
+
+
+def test_a_key_without_limits_names_further_models(gateway: RunningGateway, upstream: ScriptedUpstream) -> None:
+    raw = f"{CLIENTS['/v1/responses']},{json.dumps(FURTHER['a plugin'])[1:-1]}}}".encode()
+    send(gateway.url, "/v1/responses", raw, {"x-api-key": "k-eve"})
+    assert b'"plugins"' in upstream.bodies[-1]
+
+
+def batch_file(*lines: str) -> bytes:
+    content = "".join(f"{line}\n" for line in lines)
+    file = part('form-data; name="file"; filename="a.jsonl"', content)
+    return f"{field('batch', 'purpose')}{file}{END}".encode()
+
+
+UNREAD = (
+    '{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"large","model":"small"}}',
+    '{"custom_id":"2","method":"POST","url":"/v1/chat/completions","body":{"model":"large","seed":NaN}}',
+    '{"custom_id":"3","method":"POST","url":"/v1/chat/completions","body":{"model":"small","models":["large"]}}',
+)
+
+
+@pytest.mark.parametrize("who", ["ada", "bob"])
+@pytest.mark.parametrize("headers", [{}, {"x-dragoman-provider": "p"}])
+def test_no_provider_runs_batches_of_keys_with_limits(
+    gateway: RunningGateway, upstream: ScriptedUpstream, who: str, headers: dict[str, str]
+) -> None:
+    """Whether the gateway reads a model, and the cost, in each of their requests is not certain."""
+    headers = {"authorization": f"Bearer k-{who}", **headers}
+    small = UNREAD[0].replace('"model":"large",', "")
+    made = send(gateway.url, "/v1/files", batch_file(small, *UNREAD), {**headers, "content-type": TYPE})
+    id = made.json.get("id", "file-upstream")
+    about = {"input_file_id": id, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    send(gateway.url, "/v1/batches", about, headers)
+    send(gateway.url, "/v1/batches", about, {**headers, "x-dragoman-provider": "p"})
+    assert not any("/batches" in head for head in upstream.heads)
+
+
+@pytest.mark.parametrize("who", ["ada", "bob"])
+@pytest.mark.parametrize("headers", [{}, {"x-dragoman-provider": "a"}])
+def test_no_provider_runs_message_batches_of_keys_with_limits(
+    gateway: RunningGateway, upstream: ScriptedUpstream, who: str, headers: dict[str, str]
+) -> None:
+    one = {"max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "model": "a/small"}
+    body = {"requests": [{"custom_id": "1", "params": {**one, "fallbacks": [{"model": "large"}]}}]}
+    send(gateway.url, "/v1/messages/batches", body, {"x-api-key": f"k-{who}", **headers})
+    assert not any("/batches" in head for head in upstream.heads)
+
+
+def test_a_key_for_all_models_of_a_provider_uses_its_batches(
+    gateway: RunningGateway, upstream: ScriptedUpstream
+) -> None:
+    headers = {"authorization": "Bearer k-cyd"}
+    line = UNREAD[0].replace('"model":"large","model":"small"', '"model":"p/small"')
+    upstream.replies.insert(0, reply({"id": "file-1", "object": "file"}))
+    made = send(gateway.url, "/v1/files", batch_file(line), {**headers, "content-type": TYPE})
+    assert made.json["id"] == "file-1"
+    about = {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    assert send(gateway.url, "/v1/batches", about, headers).status == 200
+    assert "/batches" in upstream.heads[-1]
+    upstream.heads.clear()
 
 
 def test_the_word_may_stand_elsewhere(gateway: RunningGateway) -> None:

@@ -116,6 +116,21 @@ def test_an_invalid_body_gets_an_error_in_the_clients_format(small: RunningGatew
 
 
 @promise("gateway:bad-input")
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"model": "m", "messages": "\\ud83d"}', "half of a surrogate pair"),
+        (b'{"model": 5}', "expected `str | null`, got `int` - at $.model"),
+        (b"[]", "expected `object`, got `array` - at $"),
+        (b'{"a":' + b"[" * 100_000, "nesting too deep"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said(gateway: RunningGateway, body: bytes, words: str) -> None:
+    for path in ("/v1/chat/completions", "/v1/messages"):
+        assert words in send(gateway.url, path, body).json["error"]["message"]
+
+
+@promise("gateway:bad-input")
 def test_content_types_and_codings(small: RunningGateway) -> None:
     def status(body: bytes, **headers: str) -> int:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -11,9 +11,11 @@ import cohere
 import ollama
 import pytest
 from anthropic import Anthropic
+from anthropic import NotFoundError as MissingError
 from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from google.genai import Client, types
-from openai import OpenAI
+from openai import NotFoundError, OpenAI
 
 from tests.gateway.running import RunningGateway
 from tests.sim.test_sim_pairs import ANSWER, FORMATS, MODELS, QUESTION, WEATHER
@@ -367,3 +369,49 @@ LOOPS: dict[str, Callable[..., str]] = {
 @pytest.mark.usefixtures("gateway")
 def test_a_tool_loop(clients: dict[str, Any], sdk: str, target: str, *, streamed: bool) -> None:
     assert LOOPS[sdk](clients[sdk], f"as-{target}/{MODELS[target]}", streamed=streamed) == ANSWER
+
+
+# ── ids of requests, and unknown paths ──
+
+
+@promise("gateway:sdks")
+def test_ids_of_requests_are_where_sdks_look_for_them(clients: dict[str, Any]) -> None:
+    """Whatever provider answers, and if the gateway itself refuses."""
+    openai, claude, amazon = clients["openai-chat"], clients["anthropic-messages"], clients["bedrock-converse"]
+    hello: Any = [{"role": "user", "content": "hi"}]
+    blocks: Any = [{"role": "user", "content": [{"text": "hi"}]}]
+    for target in ("openai-chat", "anthropic-messages", "gemini", "bedrock-converse"):
+        model = f"as-{target}/{MODELS[target]}"
+        assert openai.chat.completions.create(model=model, messages=hello)._request_id  # noqa: SLF001 - documented
+        assert claude.messages.create(model=model, max_tokens=99, messages=hello)._request_id  # noqa: SLF001
+        with claude.messages.stream(model=model, max_tokens=99, messages=hello) as stream:
+            assert stream.request_id
+        assert amazon.converse(modelId=model, messages=blocks)["ResponseMetadata"]["RequestId"]
+    with pytest.raises(NotFoundError) as refused:
+        openai.chat.completions.create(model="unknown/x", messages=hello)
+    assert refused.value.request_id
+    with pytest.raises(MissingError) as missing:
+        claude.messages.create(model="unknown/x", max_tokens=9, messages=hello)
+    body: Any = missing.value.body
+    assert missing.value.request_id == body["request_id"] != None  # noqa: E711 - three are compared
+    with pytest.raises(ClientError) as invalid:
+        amazon.converse(modelId="unknown/x", messages=blocks)
+    assert invalid.value.response["ResponseMetadata"]["RequestId"]
+
+
+@promise("gateway:sdks")
+def test_unknown_paths_are_answered_in_the_format_of_the_client(clients: dict[str, Any]) -> None:
+    with pytest.raises(MissingError) as missing:
+        clients["anthropic-messages"].get("/v1/skills", cast_to=object)
+    assert missing.value.type == "not_found_error"
+    with pytest.raises(cohere.NotFoundError) as unknown:
+        clients["cohere-chat"].tokenize(text="x", model="command-a-03-2025")
+    assert "Unknown request URL" in unknown.value.body["message"]
+    about = {
+        "guardrailIdentifier": "x",
+        "guardrailVersion": "1",
+        "source": "INPUT",
+        "content": [{"text": {"text": "x"}}],
+    }
+    with pytest.raises(ClientError, match="Unknown request URL"):
+        clients["bedrock-converse"].apply_guardrail(**about)

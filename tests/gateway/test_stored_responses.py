@@ -59,6 +59,83 @@ def test_a_response_is_kept_listed_followed_and_deleted(client: OpenAI, dragoman
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
+def test_a_chain_without_its_middle_is_not_continued(client: OpenAI) -> None:
+    """Otherwise the model would silently forget all that came before the deleted response."""
+    first = client.responses.create(model=MODEL, input="My name is Ada.")
+    second = client.responses.create(model=MODEL, input="Go on.", previous_response_id=first.id)
+    third = client.responses.create(model=MODEL, input="And?", previous_response_id=second.id)
+    branch = client.responses.create(model=MODEL, input="Or?", previous_response_id=first.id)
+    client.responses.delete(second.id)
+    with pytest.raises(openai.BadRequestError, match=second.id) as caught:
+        client.responses.create(model=MODEL, input="Who am I?", previous_response_id=third.id)
+    assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
+    assert client.responses.create(model=MODEL, input="Who am I?", previous_response_id=branch.id).output_text
+    assert client.responses.retrieve(third.id).output_text == third.output_text
+    history: Any = [{"type": "item_reference", "id": third.output[-1].id}, {"role": "user", "content": "What?"}]
+    assert client.responses.create(model=MODEL, input=history).output_text
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_a_chain_beyond_the_longest_is_refused(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("stored_responses", "state.sql"):
+        monkeypatch.setattr(f"dragoman.gateway.{module}.LONGEST_CHAIN", 2)
+    last = client.responses.create(model=MODEL, input="Go on.").id
+    for _ in range(3):
+        last = client.responses.create(model=MODEL, input="Go on.", previous_response_id=last).id
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.responses.create(model=MODEL, input="Go on.", previous_response_id=last)
+    assert caught.value.status_code == 413
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_input_items_are_paged_and_have_the_ids_of_their_kind(client: OpenAI) -> None:
+    call: Any = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    output: Any = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
+    given: Any = [{"role": "user", "content": f"{number}"} for number in range(25)]
+    made = client.responses.create(model=MODEL, input=[*given, call, output])
+    first = client.responses.input_items.list(made.id)
+    listed: Any = list(first)  # the SDK asks for the next pages
+    assert (len(first.data), len(listed), first.has_more) == (20, 27, True)
+    assert [item.type for item in listed[:2]] == ["function_call_output", "function_call"]
+    assert [item.id[:4] for item in listed[:3]] == ["fco_", "fc_" + made.id[5], "msg_"]
+    assert [item.content[0].text for item in listed[2:]] == [str(number) for number in range(24, -1, -1)]
+    forwards: Any = list(client.responses.input_items.list(made.id, order="asc", limit=7))
+    assert [item.id for item in forwards] == [item.id for item in reversed(listed)]
+    with pytest.raises(openai.NotFoundError):
+        client.responses.input_items.list(made.id, after="msg_unknown")
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_a_stored_response_is_not_streamed_again(client: OpenAI) -> None:
+    """It was an empty stream for the SDK, which looked like a response without events."""
+    made = client.responses.create(model=MODEL, input="Hello")
+    with pytest.raises(openai.BadRequestError, match="without stream=true") as caught:
+        client.responses.retrieve(made.id, stream=True)
+    assert caught.value.param == "stream"
+
+
+@promise("gateway:responses-state", "gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+@pytest.mark.parametrize("continued", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_the_upstreams_state_is_kept_beside_a_compaction_of_this_gateway(
+    client: OpenAI, dragoman_sim: Simulator, continued: Any
+) -> None:
+    dragoman_sim.play({"text": "The word is slate."})
+    compacted = client.responses.with_raw_response.compact(model=MODEL, input="Remember a word.")
+    dragoman_sim.play()
+    items: Any = [*json.loads(compacted.text)["output"], {"role": "user", "content": "x"}]
+    with pytest.raises(openai.APIStatusError):  # the simulator knows neither
+        client.responses.create(model=NATIVE, input=items, store=False, **continued)
+    sent: Any = dragoman_sim.requests[-1].json
+    assert {key: sent.get(key) for key in (*continued, "store")} == {**continued, "store": False}
+    assert "The word is slate." in json.dumps(sent["input"])
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, streamed: bool) -> None:
     """As the Vercel AI SDK does with everything that a model has said."""
@@ -84,6 +161,39 @@ def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, st
     assert f"Item with id '{references[-1]['id']}' not found." in str(caught.value)
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(str(references[0]["id"]).partition("_")[2][: len("dgm_") + 12])
+
+
+@promise("gateway:responses-state", "gateway:attacks")
+def test_references_are_looked_up_once_for_each_response(
+    client: OpenAI, gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with all responses before it, for each of a million references in one request."""
+    last = client.responses.create(model=MODEL, input="Go on.")
+    for _ in range(3):
+        last = client.responses.create(model=MODEL, input="Go on.", previous_response_id=last.id)
+    assert gateway.running is not None
+    store, looked = gateway.running.gateway.responses.store, []
+
+    def counting(name: str) -> None:
+        found = getattr(store, name)
+
+        async def count(id: str, owner: str) -> Any:
+            looked.append(name)
+            return await found(id, owner)
+
+        monkeypatch.setattr(store, name, count)
+
+    counting("find_response")
+    counting("chain")
+    references: Any = [{"type": "item_reference", "id": last.output[-1].id}] * 500
+    assert client.responses.create(model=MODEL, input=[*references, {"role": "user", "content": "What?"}]).output_text
+    assert looked == ["find_response"] * 2
+    monkeypatch.setattr("dragoman.gateway.stored_responses.LONGEST_CHAIN", 20)
+    unknown: Any = [{"type": "item_reference", "id": f"rs_dgm_{number:012x}_0"} for number in range(100)]
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.responses.create(model=MODEL, input=unknown)
+    assert caught.value.status_code == 413
+    assert len(looked) < 30
 
 
 @promise("gateway:responses-state")

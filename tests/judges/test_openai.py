@@ -66,7 +66,7 @@ def test_recorded_answers_of_others_are_answers_of_openai(recordings: Recordings
         assert succeeded(completion) or not is_success(encoded.body, TARGET), id
         read = ChatCompletion.model_validate_json(encoded.json())
         # Clients echo these slots although the types do not name them.
-        slots = ("reasoning_content", "reasoning_details", "extra_content")
+        slots = ("reasoning_content", "reasoning_details", "extra_content", "images")
         assert [name for name in unknown_fields(read) if not name.endswith(slots)] == [], id
         assert seen(read) == content_of(completion), id
         assert reasoning_of(read.choices[0].message) == completion.reasoning, id

@@ -39,9 +39,7 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
     ("ollama-chat", "$.message.role", "removed"): _ROLE,
     ("openai-chat", "$.choices[].message", "emptied"): _ROLE,
     ("openai-chat", "$.choices[].message.role", "removed"): _ROLE,
-    ("openai-chat", "$.choices[].message.tool_calls[].custom", "*"): _TYPE,
     ("openai-chat", "$.choices[].message.tool_calls[].type", "*"): _TYPE,
-    ("openai-chat", "$.messages[].tool_calls[].custom", "*"): _TYPE,
     ("openai-chat", "$.messages[].tool_calls[].type", "*"): _TYPE,
     ("openai-chat", "$.tool_choice.allowed_tools.mode", "emptied"): "the API refuses such a choice",
     ("openai-chat", "$.tool_choice.allowed_tools.tools", "emptied"): "the API refuses such a choice",
@@ -50,6 +48,8 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
     ("openai-chat", "$.tool_choice.type", "*"): _TYPE,
     ("openai-responses", "$.input[].content[].input_audio.format", "emptied"): _SHOWN,
     ("openai-responses", "$.output[].role", "removed"): _ROLE,
+    ("vertex", "$.contents.role", "removed"): "the API refuses a content without a role",
+    ("vertex", "$.contents[].role", "removed"): "the API refuses a content without a role",
 }
 
 

@@ -16,9 +16,10 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
+from dragoman.fidelity.echo import CONTINUE
 from tests import strategies
 from tests.support.cases import each
-from tests.support.clients import CONTINUE, OPENING
+from tests.support.clients import OPENING
 from tests.support.formats import FAMILY, FORMATS, SIGNED_AS
 from tests.support.promises import promise
 from tests.support.trees import strings

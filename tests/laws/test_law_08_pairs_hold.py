@@ -113,7 +113,17 @@ ACCIDENTS: dict[str, tuple[ir.Request, list[str], list[tuple[str, str]]]] = {
     "text between the results": (
         conversation(CALLS, tool(answer(2)), TEXT, tool(answer(1))),
         ["result 1", "result 2"],
-        [],
+        [("degraded", "place of a result")],
+    ),
+    "text before all results": (
+        conversation(CALLS, TEXT, tool(answer(2), answer(1))),
+        ["result 1", "result 2"],
+        [("degraded", "place of a result"), ("degraded", "place of a result")],
+    ),
+    "a later result for a call that has one": (
+        conversation(CALLS, tool(answer(1), answer(2)), TEXT, tool(answer(2, "second"))),
+        ["result 1", "second"],
+        [("degraded", "place of a result"), ("dropped", "earlier result")],
     ),
     "one call without a result": (
         conversation(CALLS, tool(answer(2)), TEXT),

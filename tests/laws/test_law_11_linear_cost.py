@@ -230,6 +230,9 @@ REQUESTS: dict[str, Callable[[int], Request]] = {
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+SIGNED = Signature("google", "c2ln")
+
+
 def answer(*parts: Any, **members: Any) -> Completion:
     reason: Any = "tool_calls" if any(isinstance(part, ToolCall) for part in parts) else "stop"
     return Completion((Message("assistant", parts),), Finish(reason), Usage(5, 7), "id-1", "m", 5, **members)
@@ -249,6 +252,8 @@ ANSWERS: dict[str, Callable[[int], Completion]] = {
     "candidates": candidates,
     "citations": lambda n: answer(cited(n)),
     "reasoning": lambda n: answer(*(Reasoning("x") for _ in range(n)), Text("y")),
+    "images": lambda n: answer(*(Image("image/png", PIXEL, signature=SIGNED) for _ in range(n))),
+    "one long image": lambda n: answer(Image("image/png", "AAAA" * 10 * n)),
     "one long text": lambda n: answer(Text("Hello 👋, " * 2 * n)),
     "one long argument": lambda n: answer(ToolCall("c", "f", {"a": 'x"\\\n' * 4 * n})),
     "keys of arguments": lambda n: answer(ToolCall("c", "f", {f"k{i}": i for i in range(n)})),
@@ -296,6 +301,9 @@ EVENTS: dict[str, Callable[[int], list[AnyEvent]]] = {
         PartDelta(0, "text"),
         *(PartDelta(0, "", Citation(f"https://a.example/{i}", "t", "x")) for i in range(n)),
         PartEnd(0),
+    ),
+    "images": lambda n: streamed(
+        *(event for i in range(n) for event in (PartStart(i, Image("image/png", PIXEL, signature=SIGNED)), PartEnd(i)))
     ),
     "usage updates": lambda n: streamed(*deltas(0, Text(""), ["x"]), *(UsageUpdate(Usage(5, i)) for i in range(n))),
     "one long delta": lambda n: streamed(*deltas(0, Text(""), ["Hello 👋, " * 2 * n])),

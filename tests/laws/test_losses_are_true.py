@@ -198,3 +198,26 @@ def test_losses_of_answers_without_content_point_to_what_is_there() -> None:
         for loss in dragoman.translate_response(body, source=source, target=target).losses:
             if loss.severity not in {"noted", "invented"}:
                 assert reaches(body, loss.path), (source, target, loss)
+
+
+_MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+_EXCERPT = {"type": "text", "text": "Matz"}
+_FOUND = {"type": "search_result", "source": "https://example.org", "title": "Ruby", "content": [_EXCERPT], **_MARK}
+_QUESTION = {"type": "text", "text": "Who?"}
+_MARKED = Sample(
+    "anthropic-messages",
+    "search result with a cache mark",
+    {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [_FOUND, _QUESTION]}]},
+)
+
+
+def test_a_loss_does_not_point_to_the_whole_body() -> None:
+    """A pass or an encoder that replaces a part says which part it was."""
+    found = {
+        f"{sample.format}, {sample.name} to {target}: {loss}"
+        for kind, samples in ALL.items()
+        for sample, target in crossings((*samples, _MARKED) if kind == "request" else samples)
+        for loss in losses_of(sample, kind, target)
+        if loss.path == "$" and loss.severity != "invented"
+    }
+    assert found == set()

@@ -264,6 +264,7 @@ ANSWER_KEYS = (
     Unsaid(_GOOGLE, "$.usageMetadata.totalTokenCount", _SUM),
     Unsaid("gemini-interactions openai-chat openai-responses", "$.usage.total_tokens", _SUM),
     Unsaid("gemini-interactions", "$.status", "the steps show it", ("completed", "requires_action")),
+    Unsaid("openai-responses", "$.status", "the status of its call says it", ("incomplete",)),
     Unsaid("openai-responses", "$.output[].status", "the status of the answer says it", ("completed", "incomplete")),
     Unsaid(_GOOGLE, "$.candidates[].index", _ORDER),
     Unsaid("openai-chat", "$.choices[].index", _ORDER),

@@ -40,7 +40,6 @@ _WHOLE = "what the stream has no event for"
 KNOWN: dict[tuple[str, str, str], str] = {
     ("openai-chat", "Audio.file_id", "others"): _SOUND,
     ("openai-chat", "Audio.url", "others"): _SOUND,
-    ("openai-chat", "anthropic-messages: cited", "citations"): _PLACE,
     ("openai-chat", "gemini-interactions: grounded, not stored", "citations"): _PLACE,
     ("openai-chat", "openai-chat: parts", "others"): _WHOLE,
     ("openai-responses", "anthropic-messages: cited", "citations"): _PLACE,

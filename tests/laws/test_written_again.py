@@ -29,10 +29,6 @@ _MEDIA = "media beside the text of a result are read as a turn of their own"
 _CITED = "a citation without a place is read as one of the whole text"
 _KEY = "a key of another family that was carried is reported when it is carried no longer"
 KNOWN = {
-    ("request", "cohere-chat: thinking", "openai-chat"): _MEDIA,
-    ("request", "cohere-chat: plan and content", "openai-chat"): _MEDIA,
-    ("request", "anthropic-messages: doc in result", "openai-chat"): _MEDIA,
-    ("request", "bedrock-converse: kinds", "openai-chat"): _MEDIA,
     ("request", "bedrock-converse: kinds", "openai-responses"): _MEDIA,
     ("response", "gemini-interactions: grounded, not stored", "openai-chat"): _CITED,
     ("response", "Reasoning.metadata of google", "gemini"): _KEY,

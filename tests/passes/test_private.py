@@ -75,7 +75,7 @@ def test_content() -> None:
         (ir.Message, "a", "dropped"),
         (ir.Text, "b", "dropped"),
         (ir.Text, "citations.d", "dropped"),
-        (ir.ToolCall, "index", "dropped"),
+        (ir.ToolCall, "index", "noted"),
         (ir.ToolResult, "f", "dropped"),
         (ir.Image, "g", "dropped"),
         (ir.Message, "h", "dropped"),

@@ -7,6 +7,7 @@ from hypothesis import given
 
 import dragoman
 from dragoman import ir
+from dragoman.fidelity.echo import CONTINUE
 from tests import strategies
 from tests.laws.test_law_06_owed_back import (
     ANSWERS,
@@ -19,7 +20,7 @@ from tests.laws.test_law_06_owed_back import (
     spelled,
 )
 from tests.support.cases import each
-from tests.support.clients import CONTINUE, OPENING
+from tests.support.clients import OPENING
 from tests.support.formats import FORMATS, SIGNED_AS
 from tests.support.promises import promise
 from tests.support.records import RECORDS

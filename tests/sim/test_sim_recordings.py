@@ -45,7 +45,7 @@ def exchange_of(record: Record, api: str, path: str) -> Exchange:
 @pytest.mark.parametrize("file", FILES)
 def test_recorded_requests_get_good_answers(recordings: Recordings, file: str) -> None:
     api, path = FILES[file]
-    service = Service(Settings(any_model=True, any_seal=True, remembered=1))
+    service = Service(Settings(any_model=True, any_signature=True, remembered=1))
     answered: list[bool] = []
     # One in three: the rest shows little more, and takes a minute.
     for record in islice(recordings(file), 0, None, 10):

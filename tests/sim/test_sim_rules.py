@@ -63,7 +63,7 @@ BETAS = ",".join(
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[Simulator]:
     """The tables speak of models and signatures that never were; what they break is something else."""
-    with Simulator(Settings(any_model=True, any_seal=True)) as running:
+    with Simulator(Settings(any_model=True, any_signature=True)) as running:
         yield running
 
 

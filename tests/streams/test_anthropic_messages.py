@@ -405,7 +405,8 @@ def test_a_refusal_keeps_its_details() -> None:
     finish = completed(started(), ended("refusal", stop_details=details)).finish
     assert finish is not None
     assert finish.reason == "refusal"
-    assert plain_metadata(finish.metadata) == {"anthropic": {"stop_details": details}}
+    noted = {"~stop_details": details, "~in:stop_details": {"category": "cyber"}}
+    assert plain_metadata(finish.metadata) == {"anthropic": noted}
 
 
 def test_a_message_that_is_whole_at_its_start_is_read_from_there() -> None:

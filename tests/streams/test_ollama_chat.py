@@ -417,7 +417,7 @@ def test_what_a_line_cannot_hold_is_reported() -> None:
     assert losses == [
         "refusal",
         "image",
-        "anthropic block",
+        "anthropic block 'x'",
         "citation",
         "a further candidate",
         "cached tokens",

@@ -511,7 +511,7 @@ def test_clients_of_a_server_find_reasoning_where_it_puts_it(server: str, key: s
 def test_what_a_chat_stream_cannot_express_is_reported() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
     encoder.encode([StreamStart(), PartStart(0, Text("")), PartDelta(0, "", Citation(title="a book")), PartEnd(0)])
-    assert [loss.what for loss in encoder.losses] == ["citation"]
+    assert [loss.what for loss in encoder.losses] == ["citation of a document"]
 
 
 def test_a_failed_stream_ends_with_an_error_and_never_with_done() -> None:

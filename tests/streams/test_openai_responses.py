@@ -289,6 +289,154 @@ def test_a_call_that_was_never_done_ends_with_the_answer() -> None:
     assert not completion.tool_calls[0].incomplete
 
 
+HELLO = message(output_text("Hello"))
+CALLED = function(arguments='{"a": 1}')
+SPARSE: dict[str, tuple[list[dict[str, Any]], str, list[Any], str]] = {
+    "MLflow names items by id only, and announces none": (
+        [
+            event("output_text.delta", item_id="msg_1", delta="Hel"),
+            event("output_text.delta", item_id="msg_1", delta="lo"),
+            event("output_item.done", item=HELLO),
+            event("output_item.done", item=CALLED),
+            ended(),
+        ],
+        "Hello",
+        [{"a": 1}],
+        "tool_calls",
+    ),
+    "items without an index, announced": (
+        [
+            created(),
+            event("output_item.added", item=function()),
+            event("function_call_arguments.delta", item_id="fc_1", delta='{"a": '),
+            event("function_call_arguments.done", item_id="fc_1", arguments='{"a": 1}'),
+            event("output_item.added", item=message()),
+            event("content_part.added", item_id="msg_1", part=output_text("")),
+            event("output_text.delta", item_id="msg_1", delta="Hello"),
+            event("output_text.annotation.added", item_id="msg_1", annotation={"type": "url_citation", "url": "u"}),
+            ended(),
+        ],
+        "Hello",
+        [{"a": 1}],
+        "tool_calls",
+    ),
+    "an index in the first event of an item only": (
+        [
+            created(),
+            added(3, **message()),
+            event("output_text.delta", item_id="msg_1", delta="Hello"),
+            event("output_item.done", item=HELLO),
+            ended(),
+        ],
+        "Hello",
+        [],
+        "stop",
+    ),
+    "no ids either": (
+        [created(), event("output_text.delta", delta="Hel"), event("output_text.delta", delta="lo"), ended()],
+        "Hello",
+        [],
+        "stop",
+    ),
+    "a text only where it is complete": (
+        [
+            created(),
+            added(0, **message()),
+            event("content_part.added", output_index=0, content_index=0, part=output_text("")),
+            event("output_text.done", output_index=0, content_index=0, text="Hello"),
+            ended(),
+        ],
+        "Hello",
+        [],
+        "stop",
+    ),
+    "a complete text that goes on": (
+        [
+            created(),
+            added(0, **message()),
+            event("output_text.delta", output_index=0, content_index=0, delta="Hel"),
+            event("output_text.done", output_index=0, content_index=0, text="Hello"),
+            ended(),
+        ],
+        "Hello",
+        [],
+        "stop",
+    ),
+    "arguments only where the call is announced": (
+        [created(), added(0, **CALLED), ended()],
+        "",
+        [{"a": 1}],
+        "tool_calls",
+    ),
+    "arguments announced and streamed": (
+        [
+            created(),
+            added(0, **CALLED),
+            event("function_call_arguments.delta", output_index=0, delta='{"a": 1}'),
+            ended(),
+        ],
+        "",
+        [{"a": 1}],
+        "tool_calls",
+    ),
+    "a refusal that is never done": (
+        [created(), event("refusal.delta", output_index=0, content_index=0, delta="No."), ended()],
+        "",
+        [],
+        "refusal",
+    ),
+    "the status of the first event again": (
+        [
+            created(),
+            event("output_text.delta", output_index=0, delta="Hello"),
+            event("completed", response=created()["response"]),
+        ],
+        "Hello",
+        [],
+        "stop",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPARSE)
+def test_streams_of_servers_that_leave_out_what_openai_sends(case: str) -> None:
+    payloads, text, arguments, reason = SPARSE[case]
+    answer = completion_of(*payloads)
+    assert (answer.text, [call.arguments for call in answer.tool_calls], answer.finish_reason) == (
+        text,
+        arguments,
+        reason,
+    )
+
+
+def test_the_name_beside_complete_arguments_is_no_loss() -> None:
+    """The specification requires it there, and vLLM sends it."""
+    arguments = event("function_call_arguments.done", output_index=0, item_id="fc_1", arguments="{}", name="f")
+    stream = wire(created(), added(0, **function()), arguments, done(0, **function(arguments="{}")), ended())
+    translator = dragoman.StreamTranslator(source=FORMAT, target="openai-chat")
+    translator.feed(stream)
+    assert [loss for loss in translator.losses if loss.what == "name"] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        ({"type": "error", "error": "boom"}, "server", "boom"),
+        ({"type": "error", "code": 429, "message": "slow down"}, "rate_limit", "slow down"),
+        ({"type": "error", "error": {"code": "401", "message": "no key"}}, "authentication", "no key"),
+        (
+            event("failed", response={"status": "failed", "error": {"code": 503, "message": "later"}}),
+            "overloaded",
+            "later",
+        ),
+    ],
+)
+def test_errors_of_compatible_servers_say_what_happened(error: dict[str, Any], kind: str, words: str) -> None:
+    with pytest.raises(dragoman.StreamError) as caught:
+        completion_of(created(), error)
+    assert (caught.value.failure.kind, caught.value.failure.message) == (kind, words)
+
+
 def test_a_call_that_ran_into_the_limit_is_incomplete() -> None:
     early: dict[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     for status in ("incomplete", "completed"):
@@ -312,6 +460,107 @@ def test_reasoning_takes_its_encrypted_form_from_the_end() -> None:
     (part,) = completion.messages[0].parts
     assert isinstance(part, Reasoning)
     assert (part.text, part.signature) == ("a\n\nb", Signature(FORMAT, SEALED, "rs_1"))
+
+
+@pytest.mark.parametrize(
+    ("streamed", "final", "is_run"),
+    [
+        ('{"a": 1}', '{"a": 1}', True),
+        ('{"a": 1}', '{"a":1}', True),
+        ('{"a"', '{"a": 1}', True),
+        ("", '{"a": 1}', True),
+        ('{"a": 1}', '{"a": 2}', False),
+        ('{"a": 1}{"a": 1}', '{"a": 1}', False),
+    ],
+)
+@pytest.mark.parametrize("said_by", ["arguments.done", "item.done", "both", "response.completed"])
+def test_a_call_that_ends_with_other_arguments_than_it_streamed_is_not_run(
+    streamed: str, final: str, said_by: str, *, is_run: bool
+) -> None:
+    """The final arguments are the true ones, but those that a client already has cannot be taken back."""
+    call = function(arguments=final)
+    events = [added(0, **function()), event("function_call_arguments.delta", output_index=0, delta=streamed)]
+    if said_by in {"arguments.done", "both"}:
+        events.append(event("function_call_arguments.done", output_index=0, arguments=final))
+    if said_by in {"item.done", "both"}:
+        events.append(done(0, **call))
+    last = ended(*([] if said_by == "arguments.done" else [call]))
+    stream = wire(created(), *events, last)
+    answer = dragoman.accumulate(decoded(stream))
+    assert [found.arguments for found in answer.tool_calls] == ([{"a": 1}] if is_run else [])
+    for target in (name for name in FORMATS if name != FORMAT):
+        translator = dragoman.StreamTranslator(source=FORMAT, target=target)
+        crossed = translator.feed(stream) + translator.close()
+        decoder = dragoman.StreamDecoder(target)
+        there = dragoman.accumulate([*decoder.feed(crossed), *decoder.close()])
+        assert bool(there.tool_calls) == is_run, target
+
+
+@pytest.mark.parametrize("name", ["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"])
+@pytest.mark.parametrize("target", FORMATS)
+def test_searches_that_xai_has_run_are_no_calls_for_the_client(name: str, target: str) -> None:
+    """They are custom tool calls without results, as recorded; a client would run them, or say that it cannot."""
+    fields = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_call_1", "name": name}
+    item = {**fields, "input": '{"query": "x"}', "status": "completed"}
+    found = message(output_text("Found."), status="completed")
+    stream = wire(
+        created(),
+        added(0, **{**item, "input": "", "status": "in_progress"}),
+        event("custom_tool_call_input.delta", output_index=0, delta=item["input"]),
+        event("custom_tool_call_input.done", output_index=0, input=item["input"]),
+        done(0, **item),
+        done(1, **found),
+        ended(item, found),
+    )
+    whole = ended(item, found)["response"]
+    assert (
+        completion_of(*[json.loads(line[5:]) for line in stream.splitlines() if line[:5] == b"data:"]).text == "Found."
+    )
+    translator = dragoman.StreamTranslator(source=FORMAT, target=target)
+    decoder = dragoman.StreamDecoder(target)
+    streamed = dragoman.accumulate([*decoder.feed(translator.feed(stream) + translator.close()), *decoder.close()])
+    crossed = dragoman.translate_response(whole, source=FORMAT, target=target)
+    for answer in (streamed, dragoman.decode_response(crossed.body, target)):
+        assert (answer.finish_reason, answer.tool_calls, answer.text.strip()) == ("stop", (), "Found.")
+    if target == FORMAT:
+        assert crossed.body == whole
+    else:
+        assert any(loss.path == "$.output[0]" for loss in crossed.losses)
+
+
+def test_searches_that_overlap_keep_their_results() -> None:
+    """xAI announces all searches of a turn before the first is done, and ends them in another order."""
+    searches = [
+        {
+            "type": "web_search_call",
+            "id": f"ws_{number}",
+            "status": "completed",
+            "action": {
+                "type": "search",
+                "query": f"q{number}",
+                "sources": [{"type": "url", "url": f"https://{number}.example"}],
+            },
+        }
+        for number in range(3)
+    ]
+    announced = [
+        added(number, **{**item, "status": "in_progress", "action": {"type": "search", "query": ""}})
+        for number, item in enumerate(searches)
+    ]
+    ends = [done(number, **searches[number]) for number in (2, 0, 1)]
+    whole = dragoman.decode_response(ended(*searches)["response"], FORMAT)
+    streamed = dragoman.accumulate(decoded(wire(created(), *announced, *ends, ended(*searches))))
+    assert streamed.messages == whole.messages
+
+
+def test_reasoning_that_streamed_its_summary_first_says_that_its_content_does_not_cross() -> None:
+    summary, content = [{"type": "summary_text", "text": "short"}], [{"type": "reasoning_text", "text": "long"}]
+    item = {"type": "reasoning", "id": "rs_1", "summary": summary, "content": content}
+    delta = event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="short")
+    stream = wire(created(), added(0, type="reasoning", id="rs_1", summary=[]), delta, done(0, **item), ended(item))
+    translator = dragoman.StreamTranslator(source=FORMAT, target="ollama-chat")
+    assert b"short" in translator.feed(stream) + translator.close()
+    assert [loss.what for loss in translator.losses if loss.severity == "dropped"] == ["content"]
 
 
 def test_items_keep_their_order_when_they_are_done_in_another() -> None:

@@ -43,6 +43,17 @@ _CHAT_TOOL = {
     "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER, "strict": True},
 }
 
+_CHAT_IMAGES = [
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}, "index": 0},
+    {
+        "type": "image_url",
+        "image_url": {"url": "https://example.org/a.png"},
+        "index": 1,
+        "extra_content": {"google": {"thought_signature": "c2ln"}},
+    },
+]
+"""As LiteLLM and OpenRouter send them."""
+
 _CHAT_REQUESTS: dict[str, dict[str, Any]] = {
     "text": {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi 👋"}]},
     "settings": {
@@ -131,6 +142,15 @@ _CHAT_REQUESTS: dict[str, dict[str, Any]] = {
             {"role": "user", "content": "And?"},
         ],
     },
+    "drawn": {
+        "model": "some/model",
+        "modalities": ["image", "text"],
+        "messages": [
+            {"role": "user", "content": "Draw"},
+            {"role": "assistant", "content": "There:", "images": _CHAT_IMAGES},
+            {"role": "user", "content": "Now in red"},
+        ],
+    },
 }
 
 _CHAT_RESPONSES: dict[str, dict[str, Any]] = {
@@ -209,6 +229,22 @@ _CHAT_RESPONSES: dict[str, dict[str, Any]] = {
                 "finish_reason": "length",
             },
         ],
+    },
+    "drawn": {
+        "id": "gen-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "some/model",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "There:", "refusal": None, "images": _CHAT_IMAGES},
+                "logprobs": None,
+                "finish_reason": "stop",
+                "native_finish_reason": "STOP",
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1290, "total_tokens": 1293},
     },
 }
 

@@ -22,8 +22,11 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.datasets.catalogue import dataset
-from dragoman.errors import DragomanError
+from dragoman.codecs.unified_chunks import ChunkWriter
+from dragoman.errors import DragomanError, StreamError
+from dragoman.fidelity.echo import CONTINUE
 from dragoman.ir.values import encode_json
 from dragoman.loss import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
@@ -34,7 +37,8 @@ from tests.laws.test_every_stream_edit import decoded, edited, own_streams
 from tests.laws.test_whole_and_streamed import answers, small_pieces, stream_of, whole_parts
 from tests.support import converse_streams, varied_values
 from tests.support.bodies import ERRORS, PIXEL
-from tests.support.edits import edits
+from tests.support.clients import OPENING
+from tests.support.edits import cut_texts, edits, everywhere, reordered
 from tests.support.formats import FAMILY, FORMATS, FURTHER_MODELS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.mixed_values import Vocabulary, asking, grafted, merged_answers, merged_requests, moved
@@ -47,6 +51,8 @@ COMPATIBLE = tuple(name for name in dragoman.formats("compatible") if name != "v
 STORED = (*RECORDS, *(name for name in dragoman.formats("dataset") if dataset(name).write is not None))
 EVERY = 6
 """Of the edits of larger streams one in so many is tried."""
+SOME = 4
+"""Of the changed streams one in so many is also read up to the middle."""
 GRAFTS = 60
 """Bodies with values of other bodies, for each sample."""
 MERGED = 250
@@ -75,7 +81,7 @@ def attempt(shown: Callable[[Any], str], make: Callable[..., Any], *given: Any, 
 def renumbered(text: str) -> str:
     """The running marks of ugly bodies, counted for each body: another body before them changes nothing."""
     marks: dict[str, str] = {}
-    return _MARKS.sub(lambda found: marks.setdefault(found[0], f"mk{len(marks)}x"), text)
+    return _MARKS.sub(lambda found: marks.setdefault(found[0], f"mk{len(marks)}x"), text) if "mk" in text else text
 
 
 def of_losses(losses: Iterable[Loss]) -> list[str]:
@@ -97,8 +103,7 @@ def _lines(body: Any) -> Iterator[str]:
             yield f"{key} {_json(value)}"
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def of_value(value: Any) -> str:
@@ -167,6 +172,11 @@ def odd_edits(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
         yield f"{path} with another key", {**value, "zq_key": 1}
 
 
+def every_edit(body: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((str(edit), edit.body) for edit in edits(body))
+    yield from chain(odd_edits(body), everywhere(body), reordered(body), cut_texts(body))
+
+
 def mixed_bodies(kind: str, source: str) -> Iterator[Case]:
     bodies = list(_bodies(kind, source))
     words = Vocabulary(body for _, body in bodies)
@@ -185,14 +195,19 @@ def modelled_bodies(kind: str, source: str) -> Iterator[Case]:
 
 def changed_bodies(kind: str, source: str) -> Iterator[Case]:
     for title, body in _bodies(kind, source):
-        found = [(str(edit), edit.body) for edit in edits(body)] + list(odd_edits(body))
-        for edit, changed in found:
+        for edit, changed in every_edit(body):
             yield title, edit, _changed(kind, json.dumps(changed).encode(), source, f"{title} {edit}")
 
 
 def _changed(kind: str, raw: bytes, source: str, title: str) -> str:
+    """What is read, what becomes of it in the same format again, and in another."""
     read = attempt(of_value, getattr(dragoman, f"decode_{kind}"), raw, source)
-    return f"{read}\n{_translated(kind, raw, source, _rotated(title))}"
+    again = "" if source not in FORMATS else _translated_again(kind, raw, source)
+    return f"{read}\n{again}\n{_translated(kind, raw, source, _rotated(title))}"
+
+
+def _translated_again(kind: str, raw: bytes, source: str) -> str:
+    return attempt(of_encoded, getattr(dragoman, f"translate_{kind}"), raw, source=source, target=source)
 
 
 # ── the intermediate format ───────────────────────────────────────────────────────────────────────────────────
@@ -238,12 +253,13 @@ def varied_requests(target: str) -> Iterator[Case]:
 
 def _decoded_samples(kind: str) -> list[Any]:
     """What the samples of every format are read as."""
-    found = []
-    for source in FORMATS:
-        for _, body in _bodies(kind, source):
-            with suppress(DragomanError):
-                found.append(getattr(dragoman, f"decode_{kind}")(body, source))
-    return found
+    return [value for source in FORMATS for _, value in _decoded(kind, source)]
+
+
+def _decoded(kind: str, source: str) -> Iterator[tuple[str, Any]]:
+    for title, body in _bodies(kind, source):
+        with suppress(DragomanError):
+            yield title, getattr(dragoman, f"decode_{kind}")(body, source)
 
 
 def mixed_requests(target: str) -> Iterator[Case]:
@@ -290,6 +306,51 @@ def varied_answers(target: str) -> Iterator[Case]:
         text = ir.PartStart(0, ir.Text("hi"))
         failed: list[ir.AnyEvent] = [ir.StreamStart("a", "m"), text, ir.StreamFailed(failure)]
         yield f"{group}, streamed", title, _encoded_stream(failed, target)
+
+
+def _answers_to_clients() -> Iterator[tuple[str, str | None, str, ir.Completion]]:
+    """(group, the format of the vendor, title, answer)."""
+    for source in FORMATS:
+        for title, answer in _decoded("response", source):
+            yield f"from {source}", source, title, answer
+    for _, title, answer in varied_values.answers():
+        if title.endswith(" None"):
+            yield "contents", None, title, answer
+    for title, part in varied_values.signed_parts():
+        parts = (part, ir.Text("done")) if crc32(title.encode()) % 2 else (ir.Text("first"), part)
+        yield "signed", None, title, ir.Completion((ir.Message("assistant", parts),), ir.Finish("stop"))
+
+
+def returned(client: str) -> Iterator[Case]:
+    """The next request of a client that echoes an answer: what is read from it, and what the vendor gets back.
+
+    And the same answer as a stream that is read again, as behind another gateway.
+    """
+    for group, vendor, title, answer in _answers_to_clients():
+        about = f"{group} {title}"
+        if len(answer.messages) == 1:
+            parts = (whole_parts, small_pieces)[crc32(about.encode()) % 2]
+            encoder = StreamEncoder(client)
+            with suppress(DragomanError):
+                data = encoder.encode(stream_of(answer, parts(answer))) + encoder.close()
+                yield f"{group}, streamed", title, _read_stream(data, client, about)
+        echoed = _next_request(client, answer)
+        if echoed is not None:
+            raw = json.dumps(echoed).encode()
+            yield group, title, _changed("request", raw, client, about)
+            orders = list(reordered(echoed))
+            case, changed = orders[crc32(title.encode()) % len(orders)]
+            yield group, f"{title}, {case}", _changed("request", json.dumps(changed).encode(), client, title)
+            if vendor is not None:
+                yield group, f"{title}, back", _translated("request", raw, client, vendor)
+
+
+def _next_request(client: str, answer: ir.Completion) -> dict[str, Any] | None:
+    """None if the answer has nothing that a client of this API appends to its history."""
+    try:
+        return CONTINUE[client](dict(OPENING[client]), dragoman.encode_response(answer, client).body)
+    except (DragomanError, KeyError, IndexError, TypeError):
+        return None
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,6 +401,18 @@ def _changed_stream(source: str, stream: str, events: list[Any], every: int) -> 
     for number, edit, data in islice(chain(edited(source, events), _odd_events(source, events)), None, None, every):
         case = f"{number} {edit}"
         yield stream, case, _read_stream(data, source, f"{stream} {case}")
+    for case, changed in chain(everywhere(events), _of_one_type(events)):
+        yield stream, case, _read_stream(framed(source, changed), source, f"{stream} {case}")
+
+
+def _of_one_type(events: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Keys removed from or set to null in all events of a type: some servers never send them there."""
+    types = [str(event.get("type", event.get("event_type", [*event][:1]))) for event in events]
+    for kind in dict.fromkeys(types):
+        places = [number for number, one in enumerate(types) if one == kind]
+        for case, changed in everywhere([events[number] for number in places]):
+            by_place = dict(zip(places, changed, strict=True))
+            yield f"{kind}: {case}", [by_place.get(number, event) for number, event in enumerate(events)]
 
 
 def mixed_streams(source: str) -> Iterator[Case]:
@@ -359,14 +432,34 @@ def mixed_streams(source: str) -> Iterator[Case]:
 
 
 def _read_stream(data: bytes, source: str, title: str) -> str:
-    read = attempt(of_value, decoded, source, data, len(data) or 1)
-    return f"{read}\n{_translated_stream(data, source, _rotated(title))}"
+    """The events of a stream that arrives in two reads, the answer that they are, and the stream in another format.
+
+    Of some streams also the answer as far as it has come after some of the events.
+    """
+    chance = crc32(title.encode())
+    read = decoded(source, data, 1 + chance % (len(data) or 1))
+    half = Accumulator()
+    half.add(read[: chance % (len(read) + 1)] if chance % SOME == 0 else ())
+    try:
+        answer = of_value(dragoman.accumulate(read))
+    except StreamError as failed:
+        answer = f"{type(failed).__name__} {of_value(failed.partial)}"
+    return f"{of_value(read)}\n{of_value(half.so_far())}\n{answer}\n{_translated_stream(data, source, _rotated(title))}"
 
 
 def _odd_events(source: str, events: list[Any]) -> Iterator[tuple[int, str, bytes]]:
     for number, event in enumerate(events):
         for title, changed in odd_edits(event):
             yield number, title, framed(source, [*events[:number], changed, *events[number + 1 :]])
+
+
+def chunks() -> Iterator[Case]:
+    """Answers as the chunks of a chat, whole and in pieces."""
+    for group, title, answer in varied_values.answers():
+        if len(answer.messages) == 1:
+            for parts, in_order in product((whole_parts, small_pieces), (True, False)):
+                written = ChunkWriter(in_order=in_order).write(stream_of(answer, parts(answer)))
+                yield group, f"{title}, {parts.__name__} {in_order}", "\n".join(map(_json, written))
 
 
 def streamed_answers(target: str) -> Iterator[Case]:
@@ -382,7 +475,7 @@ def stored(name: str) -> Iterator[Case]:
     """What is read from a stored conversation and its edits, and what is written of every sample request."""
     for title, body in _stored_samples(name).items():
         yield title, "", _changed("request", json.dumps(body).encode(), name, title)
-        for edit, changed in [*((str(one), one.body) for one in edits(body)), *odd_edits(body)]:
+        for edit, changed in every_edit(body):
             yield title, edit, _changed("request", json.dumps(changed).encode(), name, f"{title} {edit}")
     if name not in STORED:
         return
@@ -419,7 +512,7 @@ def stored_answers(name: str) -> Iterator[Case]:
                 lambda made: made.json().decode(), dragoman.translate_response, body, source=source, target=name
             )
             if record.startswith(("{", "[")) and (first := json.loads(record)):
-                for edit, changed in [*((str(one), one.body) for one in edits(first)), *odd_edits(first)]:
+                for edit, changed in every_edit(first):
                     raw = json.dumps(changed).encode()
                     if raw not in seen:
                         seen.add(raw)
@@ -447,6 +540,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"modelled-answers/{source}", (partial(modelled_bodies, "response", source), False)
         yield f"mixed-answers/{source}", (partial(mixed_answers, source), False)
         yield f"streamed-answers/{source}", (partial(streamed_answers, source), False)
+        yield f"returned/{source}", (partial(returned, source), False)
     for target in (*FORMATS, *COMPATIBLE, *STORED):
         yield f"fields/{target}", (partial(fields, target), False)
         yield f"varied-requests/{target}", (partial(varied_requests, target), False)
@@ -456,6 +550,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"asked/{source}", (partial(asked, source), False)
         yield f"changed-streams/{source}", (partial(changed_streams, source), False)
         yield f"mixed-streams/{source}", (partial(mixed_streams, source), False)
+    yield "chunks/chat", (chunks, False)
     for name in RECORDS:
         yield f"stored-answers/{name}", (partial(stored_answers, name), False)
     for name in (*RECORDS, *dragoman.formats("dataset")):

@@ -40,6 +40,8 @@ from dragoman.codecs.wire_values import EXTRA, UNKNOWN
 
 PLACES = 3
 """Where a member or a word is put at most."""
+DRAWN = 12
+"""Of so many places that are drawn."""
 _WORD = re.compile(r"[A-Za-z][\w.:/-]{1,40}")
 _CODECS = Path(inspect.getfile(dragoman)).parent / "codecs"
 
@@ -165,9 +167,14 @@ def with_words(bodies: Bodies, name: str) -> Iterator[Change]:
 
 
 def _some(places: list[Any], about: str) -> list[Any]:
-    """Always the same for a text, so that a further member or word leaves the cases of the others as they are."""
-    chosen = {crc32(f"{about} {turn}".encode()) % len(places) for turn in range(PLACES)} if places else ()
-    return [places[number] for number in sorted(chosen)]
+    """Always the same for a text, so that a further member or word leaves the cases of the others as they are.
+
+    Of the first places drawn those in objects with other keys than the ones before come first.
+    """
+    drawn = {crc32(f"{about} {turn}".encode()) % len(places): None for turn in range(DRAWN)} if places else {}
+    keys = {number: frozenset(places[number][-1]) for number in drawn}
+    others = {keys[number]: number for number in reversed(drawn)}.values()
+    return [places[number] for number in sorted([*dict.fromkeys([*reversed(others), *drawn])][:PLACES])]
 
 
 def _objects(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

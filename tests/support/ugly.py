@@ -1304,6 +1304,26 @@ RESPONSES_ANSWERS: dict[str, Json] = {
     ),
     "unknown": responses_answer({"type": "quantum", "v": mark()}),
     "queued": responses_answer(status="queued"),
+    "shell that was ended": responses_answer(
+        *(
+            {
+                "type": kind,
+                "id": f"{kind}_{number}",
+                "call_id": f"call_{number}",
+                "status": "completed",
+                **(
+                    {"action": {"commands": ["make"]}, "environment": {"type": "container_auto"}}
+                    if kind == "shell_call"
+                    else {"output": [output]}
+                ),
+            }
+            for number, outcome in enumerate(
+                ({"type": "exit", "exit_code": 0}, {"type": "exit", "exit_code": 2}, {"type": "timeout"})
+            )
+            for output in [{"stdout": f"out {number}", "stderr": "err", "outcome": outcome}]
+            for kind in ("shell_call", "shell_call_output")
+        )
+    ),
 }
 CONVERSE_ANSWERS: dict[str, Json] = {
     "all": {
