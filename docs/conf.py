@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
+
 import dragoman
 
 if TYPE_CHECKING:
@@ -141,6 +143,17 @@ def _public_names(match: re.Match[str]) -> str:
     return text
 
 
+_ONE_LINE = 26  # characters: what fits beside another column on a phone
+
+
+def _keep_short_code_together(app: Sphinx, tree: nodes.document) -> None:  # noqa: ARG001 - the signature is Sphinx's
+    """A browser would break `--output-format` after its first hyphen."""
+    for literal in tree.findall(nodes.literal):
+        if len(literal.astext()) <= _ONE_LINE:
+            literal["classes"].append("short")
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _read_page)
+    app.connect("doctree-read", _keep_short_code_together)
     app.connect("autodoc-process-docstring", _read_docstring)
