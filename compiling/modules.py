@@ -59,6 +59,7 @@ _SHARED: Final = (
     "codecs/memo.py",
     "codecs/object_root_schemas.py",
     "codecs/openai_chat/foreign_signatures.py",
+    "codecs/openai_chat/images.py",
     "codecs/openai_client_items.py",
     "codecs/openai_client_tools.py",
     "codecs/openai_responses/foreign_signatures.py",

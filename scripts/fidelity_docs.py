@@ -24,30 +24,30 @@ from dragoman.fidelity.picture import draw
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 INTRODUCTION = """\
-# How faithful every crossing is
+# How faithful each conversion is
 
 <!-- Written by `make fidelity`; do not edit. -->
 
-What arrives when a feature of one format is converted to another: one row per feature, one column per pair. `dragoman
-fidelity` prints the same for one pair or one feature, with reasons.
+What becomes of each feature when a request, response or stream is converted to another format: one row per feature, one
+column per pair. `dragoman fidelity` prints the same for one pair or one feature, with the reasons.
 
-![Heat map: features by pairs of formats](fidelity.svg)
+[![Heat map: features by pairs of formats](fidelity.svg)](fidelity.svg)
 
-A catalogue of {features} features stands in `src/dragoman/fidelity/catalogue`: for each a small example in the
-intermediate format, as a request, a response or a stream, and the fact that must arrive. Every example is written in
-every format that has words of its own for it, translated to every other format, read there, and translated back.
-{cases} examples on their ways make {total} crossings: {counts}.
+**How it is measured.** The catalogue (`src/dragoman/fidelity/catalogue`) has {features} features, each with a small
+example and the fact that must arrive. Each example is encoded in every format that has a field for the feature,
+converted to every other format, decoded there, and converted back. Its {cases} examples make {total} conversions:
+{counts}.
 
-What the numbers are and what they are not:
+**What the numbers do not say.**
 
-- Every feature counts once. Yours may need three of them, and those may all be exact, or not.
-- The judge reads what it wrote with dragoman's own decoders, and beside that looks for the target's own key on the wire
-  (the `slots` of each example). That the decoders read real traffic is held by other tests, on recorded bodies.
-- Ids of calls in a request only pair results with calls, so there the pairing is judged: Vertex AI takes no ids of
-  others.
-- Blanks between the tokens of arguments are not counted as content; the order of keys and the spelling of numbers are.
-- What may be said depends on the model. One ordinary model stands for each format (`MODELS` in `cases.py`).
-- A test fails when a cell gets worse than [fidelity.json](fidelity.json), and another when a loss is silent.
+- Every feature counts once. If you need three of them, all three may be exact, or none.
+- The results are decoded with dragoman's own decoders. The judge also looks for the target's own key on the wire (the
+  `slots` of each example), and other tests check the decoders with recorded traffic.
+- Call ids in a request only pair results with their calls, so the pairing is judged, not the ids: Vertex AI takes only
+  its own.
+- Whitespace between the tokens of arguments does not count as content. The order of keys and the form of numbers do.
+- What an API accepts depends on the model. One usual model stands for each format (`MODELS` in `cases.py`).
+- A test fails if a cell is worse than in [fidelity.json](fidelity.json), and another if a loss is not reported.
 
 ## Pairs
 
@@ -55,12 +55,12 @@ What the numbers are and what they are not:
 PEERS = """
 ## Other libraries
 
-The same examples and the same judge, {date}, for the pairs and exchanges each library offers (see
-`benchmarks/fidelity_peers.py`, doubts first). A warning counts as a report, any exception as a refusal.
+The same examples with the same judge, measured on {date}, for the pairs that each library offers. A warning counts as a
+report, any exception as a refusal. The docstring of `benchmarks/fidelity_peers.py` lists the caveats.
 
 """
 AHEAD = """
-By this judge no other library brings intact what dragoman only degrades (`tests/fidelity/test_matrix.py`).
+No other library keeps a feature intact that dragoman degrades or refuses; `tests/fidelity/test_matrix.py` checks this.
 """
 
 
@@ -89,7 +89,7 @@ def page(matrix: Matrix, peers: Peers | None) -> str:
 
 
 def ahead(matrices: list[Matrix]) -> Iterator[tuple[str, str, str, str, str]]:
-    """What another library brings intact, and dragoman does not: (library, kind, feature, from, to)."""
+    """What another library keeps intact and dragoman does not: (library, kind, feature, from, to)."""
     ours, *others = matrices
     for peer in others:
         for kind, features in peer.rows.items():
@@ -125,7 +125,7 @@ def comparison(text: str, peers: Peers) -> str:
                 counts.update(matrix.counts(source, target))
         numbers = [counts.total(), *(counts[verdict] for verdict in VERDICTS)]
         rows.append([f"{matrix.name} {matrix.version}", *map(str, numbers)])
-    lines = tables.table(["library", "crossings offered", *VERDICTS], rows)
+    lines = tables.table(["library", "conversions offered", *VERDICTS], rows)
     return _MEASURED.sub(f"\nMeasured on {peers.date}:\n\n" + "\n".join(lines) + "\n\n", text)
 
 

@@ -1,8 +1,8 @@
 """The golden pages against changed modules, for scripts/mutate_runs.py.
 
-A page is made case by case and compared with the digests of its cases, up to the first difference: a page that differs
-in a case differs from tests/golden, because the digests are taken from a page that equals it. So most changes are
-detected in a fraction of a second. All pages that call the changed function are tried.
+A page is made case by case and compared with the digests of its cases, up to the first difference. The digests are
+taken without a change, so a page that differs in a case is not as tests/golden says, once that is written from the same
+code. Most changes are detected in a fraction of a second. All pages that call the changed function are tried.
 """
 
 import os
@@ -25,10 +25,14 @@ DIFFERS, ENDLESS, ALIKE = 1, 9, 0
 class Page:
     name: str
     seconds: float
-    called: dict[str, set[int]]
-    """File -> the first lines of its functions that the page calls."""
+    called: dict[str, set[int] | None]
+    """File -> the first lines of its functions that the page calls; None: it has changed since that was recorded."""
     digests: list[int]
     """Of its cases."""
+
+    def may_call(self, place: str, starts: set[int]) -> bool:
+        called = self.called.get(place, set())
+        return called is None or not starts.isdisjoint(called)
 
 
 def digest(case: tuple[str, str, str]) -> int:
@@ -74,20 +78,18 @@ def affordable(pages: list[Page], seconds: float) -> list[Page]:
     return chosen
 
 
-def recorded_page(name: str) -> tuple[set[CodeType], list[int]]:
-    """The functions that a page calls, and the digests of its cases; it must be as tests/golden says.
+def recorded_page(name: str, *, trace: bool = True) -> tuple[set[CodeType], list[int]]:
+    """The functions that a page calls, if they are traced, and the digests of its cases.
 
     Only calls are traced: lines would cost several times as much.
     """
-    from tests.support.golden import cases_of, reviewed, text_of  # noqa: PLC0415
+    from tests.support.golden import cases_of  # noqa: PLC0415
 
     called: set[CodeType] = set()
-    sys.settrace(lambda frame, _event, _argument: called.add(frame.f_code))
+    if trace:
+        sys.settrace(lambda frame, _event, _argument: called.add(frame.f_code))
     cases = list(cases_of(name))
     sys.settrace(None)
-    kind, _, of = name.partition("/")
-    if text_of(name, cases) != reviewed(kind).get(of):
-        sys.exit(f"{name} is not as tests/golden says")
     return called, [digest(case) for case in cases]
 
 
@@ -99,23 +101,30 @@ class Golden:
     killers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def in_order(self, place: str, functions: Iterable[CodeType]) -> list[Page]:
-        """Pages that call a changed function: those that detected an earlier change first, then the quickest."""
-        known = self.killers[place]
+        """Pages that call a changed function: those that detected an earlier change first, then those of its format."""
         starts = {code.co_firstlineno for code in functions}
-        found = [page for page in self.pages if not starts.isdisjoint(page.called.get(place, ()))]
-        return sorted(found, key=lambda page: (-known[page.name], page.seconds))
+        found = [page for page in self.pages if page.may_call(place, starts)]
+        return sorted(found, key=lambda page: self._rank(page, place))
+
+    def _rank(self, page: Page, place: str) -> tuple[Any, ...]:
+        of = page.name.partition("/")[2].replace("-", "_")
+        is_other = of not in place.removesuffix(".py").split("/")
+        return place not in page.called, -self.killers[place][page.name], is_other, page.seconds
 
     def near(self, place: str) -> list[Page]:
         """Pages for a change of what an import computes: other modules may use it, so the folder counts."""
-        known, folder = self.killers[place], place.rpartition("/")[0] + "/"
+        folder = place.rpartition("/")[0] + "/"
         near = [page for page in self.pages if any(one.startswith(folder) for one in page.called)]
-        return sorted(near, key=lambda page: (place not in page.called, -known[page.name], page.seconds))
+        return sorted(near, key=lambda page: self._rank(page, place))
 
     def note(self, place: str, by: str) -> None:
         self.killers[place][by.removeprefix("golden ").partition(":")[0]] += 1
 
-    def load(self, rows: dict[str, Any]) -> None:
-        self.pages = [
-            Page(name, seconds, {file: set(starts) for file, starts in called.items()}, digests)
-            for name, (seconds, called, digests) in rows.items()
-        ]
+    def load(self, rows: dict[str, Any], sources: dict[str, str]) -> None:
+        """Adds recorded pages. Of a file that has changed since, any function may be called."""
+        for name, row in rows.items():
+            called = {
+                place: set(starts) if digest == sources.get(place) else None
+                for place, (digest, *starts) in row["called"].items()
+            }
+            self.pages.append(Page(name, row["seconds"], called, row["digests"]))

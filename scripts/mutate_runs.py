@@ -104,6 +104,14 @@ BY_BODY = (
 """Tests whose cases differ in what they reach: all of their cases are recorded."""
 LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "tests/records/test_documents.py")
 
+CASES = (
+    "tests/support/*.py",
+    "tests/laws/test_every*.py",
+    "tests/laws/test_whole_and_streamed.py",
+    "tests/datasets/*s.py",
+)
+"""Files that the cases of golden pages are made by."""
+
 # Folder under src/dragoman -> test files for a change that needs a fresh import. `{folder}` is the codec's.
 COLD = {
     "passes": ("tests/passes", "tests/laws/test_survivors.py"),
@@ -124,6 +132,7 @@ COLD = {
         "tests/codecs/test_hosted_tools.py",
         "tests/codecs/test_shared_settings.py",
         "tests/codecs/test_memo.py",
+        "tests/codecs/test_logprobs.py",
         "tests/streams/test_framing.py",
         "tests/test_single_values.py",
     ),
@@ -373,40 +382,52 @@ class Session:
             self.coverage.add({name: row for name, row in found["tests"].items() if row}, found["sources"])
 
     def _record_pages(self) -> None:
-        """Reads the recordings of the golden pages, and makes those that are missing: for each kind of page."""
-        from tests.support.golden import FOLDER, PAGES  # noqa: PLC0415 - imports dragoman
+        """Reads the recordings of the golden pages, and makes those that are missing: for each kind of page.
 
+        Which functions a page calls is recorded once: tracing takes longer than making the page.
+        """
+        from tests.support.golden import PAGES  # noqa: PLC0415 - imports dragoman
+
+        made_by = [file for place in CASES for file in sorted(ROOT.glob(place))]
+        about = " ".join([*self.coverage.digests.values(), *map(digest_of, made_by)])
+        digest = hashlib.sha256(about.encode()).hexdigest()[:12]
         kinds: dict[str, list[str]] = defaultdict(list)
         for name in PAGES:
             kinds[name.partition("/")[0]].append(name)
-        rows: dict[str, Any] = {}
         for kind, names in kinds.items():
-            about = " ".join([*self.coverage.digests.values(), digest_of(FOLDER / f"{kind}.txt")])
-            kept = RESULTS / "coverage" / f"pages-{kind}-{hashlib.sha256(about.encode()).hexdigest()[:12]}.json"
-            if not kept.exists():
-                start = time.monotonic()
+            kept = RESULTS / "coverage" / f"pages-{kind}.json"
+            found = json.loads(kept.read_text()) if kept.exists() else {"digest": None, "pages": {}}
+            if found["digest"] != digest:
+                start, calls = time.monotonic(), {name: row["called"] for name, row in found["pages"].items()}
+                found = {
+                    "digest": digest,
+                    "pages": {name: self._recorded_page(name, calls.get(name)) for name in names},
+                }
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_text(json.dumps({name: self._recorded_page(name) for name in names}))
+                kept.write_text(json.dumps(found))
                 print(f"{kind}: {len(names)} pages recorded in {time.monotonic() - start:.0f} s", flush=True)
-            rows |= json.loads(kept.read_text())
-        self.golden.load(rows)
+            self.golden.load(found["pages"], self.coverage.digests)
 
-    def _recorded_page(self, name: str) -> Any:
+    def _recorded_page(self, name: str, called: Any = None) -> Any:
+        """What `Golden.load` reads; `called`: as it was recorded earlier."""
+
         def child(answer: int) -> int:
             start = time.process_time()
-            codes, digests = recorded_page(name)
-            called: dict[str, set[int]] = defaultdict(set)
+            codes, digests = recorded_page(name, trace=called is None)
+            seconds = time.process_time() - start
+            starts: dict[str, set[int]] = defaultdict(set)
             for code in codes:
                 if code.co_filename in self._names:
-                    called[self._names[code.co_filename]].add(code.co_firstlineno)
-            places = {place: sorted(starts) for place, starts in called.items()}
+                    starts[self._names[code.co_filename]].add(code.co_firstlineno)
+            found = {place: [self.coverage.digests[place], *sorted(lines)] for place, lines in starts.items()}
             with open(answer, "wb") as file:
-                file.write(json.dumps([time.process_time() - start, places, digests]).encode())
+                row = {"seconds": seconds, "called": called or found, "digests": digests}
+                file.write(json.dumps(row).encode())
             return 0
 
         code, output = forked(child, PATIENCE)
         if code:
-            raise SystemExit(f"{name} is not as tests/golden says")
+            raise SystemExit(f"the golden page {name} could not be made")
         return json.loads(output)
 
     def _some_cases(self, names: list[str]) -> list[str]:
@@ -584,10 +605,11 @@ class Session:
         place = place_of(path)
         files = cold_files(path)
         tests = [test for test in self.coverage.tests if test.id.startswith(files)]
-        tests = [test for test in tests if place in test.lines] or [
+        near = [test for test in tests if place in test.lines] or [
             test for test in tests if any(one.startswith(place.rpartition("/")[0] + "/") for one in test.lines)
         ]
-        chosen = self._in_order(place, tests, min(budget, 20.0))
+        of_constants = [test for test in tests if not test.lines]
+        chosen = self._in_order(place, [*near, *of_constants], min(budget, 20.0))
         pages = affordable(self.golden.near(place), budget)
         if not chosen and not pages:
             return "undecided", "no test for a fresh import"

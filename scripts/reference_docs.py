@@ -137,12 +137,27 @@ def _command(name: str) -> str:
         prog=f"dragoman {name}",
         description=module.DESCRIPTION,
         epilog=module.EXAMPLES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=_WIDTH),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     module.add_arguments(parser)
+    summary = f"{module.SUMMARY[:1].upper()}{module.SUMMARY[1:]}."
+    return f"## dragoman {name}\n\n{summary}\n\n{_help(parser)}" + "".join(
+        f"\n### {action.prog}\n\n{_help(action)}" for action in _actions(parser)
+    )
+
+
+def _help(parser: argparse.ArgumentParser) -> str:
+    formatter = parser.formatter_class
+    parser.formatter_class = lambda prog: formatter(prog, width=_WIDTH)  # type: ignore[call-arg]
     text = "\n".join(line.rstrip() for line in parser.format_help().splitlines())
-    return f"## dragoman {name}\n\n{module.SUMMARY[:1].upper()}{module.SUMMARY[1:]}.\n\n```text\n{text}\n```\n"
+    return f"```text\n{text}\n```\n"
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers of `dragoman batch convert` and its like."""
+    for group in parser._subparsers._group_actions if parser._subparsers else ():  # noqa: SLF001 - argparse has no other way
+        yield from typing.cast("dict[str, argparse.ArgumentParser]", group.choices).values()
 
 
 def pages() -> Iterator[tuple[Path, str]]:
