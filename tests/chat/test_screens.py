@@ -313,6 +313,20 @@ def test_ctrl_c_also_stops_a_tool_that_hangs_and_what_was_typed_ahead_is_not_los
         assert program.ended() == 0
 
 
+@promise("chat:terminal-interrupt")
+def test_ctrl_d_typed_while_an_answer_is_written_ends_the_program_after_it(
+    environment: dict[str, str], simulator: Simulator
+) -> None:
+    simulator.play({"text": "One. Two. Three.", "chunk": 4, "drip": 0.3})
+    with terminal(ONE, environment) as program:
+        ready(program)
+        program.type("@ann go on\n")
+        program.see("ann …")
+        program.type("\x04")
+        assert program.ended() == 0
+        assert "Three." in program.screen
+
+
 @promise("chat:crash", "chat:terminal-draft")
 def test_killed_in_mid_answer_everything_that_was_shown_is_offered_again(
     environment: dict[str, str], simulator: Simulator

@@ -13,7 +13,7 @@ from dragoman.chat.events import AnswerEnded, AnyChatEvent, PermissionAsked
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
 from dragoman.chat.terminal.commands import Ask, completion_phrases, is_command, run_command
-from dragoman.chat.terminal.inputs import LineReader, echo_off, echo_on, is_interactive
+from dragoman.chat.terminal.inputs import LineReader, TerminalModes, is_interactive
 from dragoman.chat.terminal.screens import Screen
 from dragoman.chat.terminal.session import Session
 from dragoman.errors import DragomanError
@@ -32,6 +32,7 @@ class TerminalChat:
         self._screen = screen
         self._session = Session(service, store, screen, folder)
         self._reader = LineReader(lambda: completion_phrases(self._session), folder / ".typed")
+        self._modes = TerminalModes()
         self._questions: asyncio.Queue[PermissionAsked] = asyncio.Queue()
 
     def run(self, runner: asyncio.Runner) -> bool:
@@ -73,7 +74,7 @@ class TerminalChat:
 
     def _say(self, ask: Ask, runner: asyncio.Runner) -> None:
         try:
-            with echo_off():
+            with self._modes.while_answering():
                 runner.run(self._run_turn(ask))
         except KeyboardInterrupt:  # the text so far is kept and shown
             runner.run(self._service.halt())  # a second Ctrl-C may arrive before the answers have ended
@@ -124,7 +125,7 @@ class TerminalChat:
             return False, False
         while True:
             self._screen.line(f"{call}. [y]es, [n]o, [a]lways?", "yellow")
-            with echo_on():
+            with self._modes.while_asking():
                 word = (await _read_line()).strip().lower()
             if word in _ALLOWED:
                 return _ALLOWED[word]

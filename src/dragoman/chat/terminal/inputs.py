@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +15,10 @@ from dragoman.private_files import create_private_file, create_private_folder
 _MORE = "\\"
 _BLOCK = '"""'
 _GNU = ("tab: complete", "set enable-bracketed-paste on")
-_LOCAL_MODES = 3
-"""Index of the local modes in the list from `tcgetattr`."""
+_LOCAL_MODES, _SPECIAL_KEYS = 3, 6
+"""Indices in the list from `tcgetattr`."""
+_DISABLED = b"\0"
+"""No key has this special meaning (`_POSIX_VDISABLE`)."""
 _LIBEDIT = ("bind ^I rl_complete",)
 
 
@@ -24,26 +26,39 @@ def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-@contextmanager
-def echo_off(*, echo: bool = False) -> Iterator[None]:
-    """Turns echo off, so that typing does not disturb the drawing; what is typed is read later."""
-    if not is_interactive() or find_spec("termios") is None:
-        yield
-        return
-    system: Any = import_module("termios")
-    before = system.tcgetattr(sys.stdin)
-    meanwhile = [*before]
-    meanwhile[_LOCAL_MODES] = before[_LOCAL_MODES] | system.ECHO if echo else before[_LOCAL_MODES] & ~system.ECHO
-    system.tcsetattr(sys.stdin, system.TCSANOW, meanwhile)
-    try:
-        yield
-    finally:
-        system.tcsetattr(sys.stdin, system.TCSANOW, before)
+class TerminalModes:
+    """How the terminal treats keys while no line is being edited."""
 
+    def __init__(self) -> None:
+        self._termios: Any = import_module("termios") if is_interactive() and find_spec("termios") is not None else None
+        self._usual: list[Any] = [] if self._termios is None else self._termios.tcgetattr(sys.stdin)
 
-def echo_on() -> AbstractContextManager[None]:
-    """Turns echo on again within `echo_off`."""
-    return echo_off(echo=True)
+    def while_answering(self) -> AbstractContextManager[None]:
+        """Nothing typed is echoed, so that it does not disturb the drawing; all of it is read at the next prompt.
+
+        Ctrl-D stays a key like any other: the kernel would keep it as the end of a line, and turn that into a NUL
+        when readline takes the terminal over.
+        """
+        if self._termios is None:
+            return nullcontext()
+        modes = [*self._usual]
+        modes[_LOCAL_MODES] &= ~self._termios.ECHO
+        modes[_SPECIAL_KEYS] = [*modes[_SPECIAL_KEYS]]
+        modes[_SPECIAL_KEYS][self._termios.VEOF] = _DISABLED
+        return self._set(modes)
+
+    def while_asking(self) -> AbstractContextManager[None]:
+        """The usual modes again, for a question within an answer."""
+        return nullcontext() if self._termios is None else self._set(self._usual)
+
+    @contextmanager
+    def _set(self, modes: list[Any]) -> Iterator[None]:
+        before = self._termios.tcgetattr(sys.stdin)
+        self._termios.tcsetattr(sys.stdin, self._termios.TCSANOW, modes)
+        try:
+            yield
+        finally:
+            self._termios.tcsetattr(sys.stdin, self._termios.TCSANOW, before)
 
 
 class LineReader:
