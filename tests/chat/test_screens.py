@@ -317,7 +317,7 @@ def test_ctrl_c_also_stops_a_tool_that_hangs_and_what_was_typed_ahead_is_not_los
 def test_ctrl_d_typed_while_an_answer_is_written_ends_the_program_after_it(
     environment: dict[str, str], simulator: Simulator
 ) -> None:
-    simulator.play({"text": "One. Two. Three.", "chunk": 4, "drip": 0.3})
+    simulator.play({"text": "One. Two. Three.", "chunk": 4, "drip": 0.004})
     with terminal(ONE, environment) as program:
         ready(program)
         program.type("@ann go on\n")
