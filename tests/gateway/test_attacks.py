@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway import app, relay, routing, upstream_calls
-from dragoman.gateway.config import ConfigError, read_config
+from dragoman.gateway.config import ConfigError, _mistakes, read_config
 from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.script import load_script
 from dragoman.sim.server import Simulator
@@ -28,6 +28,7 @@ from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.sim.test_sim_rules import address
 from tests.sim.wire import DOORS
+from tests.support.costs import growth
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:attacks")
@@ -354,6 +355,29 @@ def test_a_large_request_does_not_hold_up_small_ones() -> None:
 def test_a_route_that_leads_back_to_itself_is_a_mistake(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"leads back to itself: {words}"):
         read_config(text)
+
+
+def routes_in_a_row(count: int, last: str) -> str:
+    """Each names the next one twice, so that there are 2 ** count ways to the last."""
+    tables = [f'[routes.r{one}]\nto = "r{one + 1}"\nfallback = ["r{one + 1}"]\n' for one in range(count)]
+    return "".join(tables) + f'[routes.r{count}]\nto = "{last}"\n'
+
+
+def test_thousands_of_routes_in_a_row_lead_to_their_model() -> None:
+    router = routing.Router(read_config(routes_in_a_row(5_000, "openai/x")), {"OPENAI_API_KEY": "k"})
+    assert [one.model for one in router.plan("r0", "openai-chat").candidates] == ["x"]
+    with pytest.raises(
+        ConfigError, match=r"5002:1: .*leads back to itself: r0 -> r1 .* … .* -> r5000 -> r0$"
+    ) as caught:
+        read_config("\n" * 5_000 + routes_in_a_row(5_000, "r0"))
+    assert len(str(caught.value)) < 500
+
+
+@promise("law:11-linear-cost")
+def test_routes_in_a_row_are_checked_in_linear_time() -> None:
+    config = {size: read_config(routes_in_a_row(size, "openai/x")) for size in (250 * 4**n for n in range(4))}
+    measured = growth(lambda n: lambda: _mistakes(config[n]), 250, 250)
+    assert not measured.is_steep, str(measured)
 
 
 @pytest.mark.parametrize("command", ["serve", "sim", "chat"])

@@ -48,6 +48,38 @@ MISTAKES = [
 ]
 
 
+SLIPS = [
+    ("[server]\nprot = 1\n", "server.prot: unknown setting; did you mean 'port'?"),
+    ("[sever]\n", "sever: unknown setting; did you mean 'server'?"),
+    ("[server]\nTLS_Cert = 'x'\n", "server.TLS_Cert: unknown setting; did you mean 'tls_cert'?"),
+    ('[providers.openai]\napi-key = "k"\n', "providers.openai.api-key: unknown setting; did you mean 'api_key'?"),
+    (
+        "[providers.openai.timeouts]\nfirst_bytes = 1.0\n",
+        "providers.openai.timeouts.first_bytes: unknown setting; did you mean 'first_byte'?",
+    ),
+    (
+        '[routes.a]\nto = [{ model = "openai/y", wieght = 1 }]\n',
+        "routes.a.to.0.wieght: unknown setting; did you mean 'weight'?",
+    ),
+    ('[mcp.servers.x]\ncomand = "x"\n', "mcp.servers.*.comand: unknown setting; did you mean 'command'?"),
+    ("[server]\ncolour = 1\n", "server.colour: unknown setting"),
+    ("[routes.a]\nx = 1\n", "routes.a.x: unknown setting"),
+    (
+        "[providers.opnai]\n",
+        "providers.opnai: unknown provider 'opnai'; did you mean 'openai'? known providers: openai,",
+    ),
+]
+
+
+@promise("gateway:config-errors")
+@pytest.mark.parametrize(("text", "expected"), SLIPS)
+def test_an_unknown_name_is_met_with_the_nearest_one_if_one_is_near(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(text, "x")
+    _, _, words = str(caught.value).partition(": ")
+    assert words == expected or (expected.endswith(",") and words.startswith(expected))
+
+
 @promise("gateway:config-errors")
 @pytest.mark.parametrize(("text", "expected"), MISTAKES)
 def test_a_configuration_error_names_its_position(text: str, expected: str) -> None:

@@ -5,9 +5,10 @@ docs/configuration.md is made from the docstrings here (scripts/reference_docs.p
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Any, Literal, TypeAlias
 
@@ -316,6 +317,8 @@ def read_config(text: str, file: str = "dragoman.toml") -> Config:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             path, words = _validation(str(error))
+            if words == _UNKNOWN_SETTING:
+                words += _did_you_mean(str(path[-1]), _settings_at(kind, path[:-1]))
             raise _wrong(text, file, (*place, *path), words) from None
     config = msgspec.convert(data, Config)
     for path, words in _mistakes(config):
@@ -349,6 +352,7 @@ def _wrong(text: str, file: str, path: Path, words: str) -> ConfigError:
     return ConfigError(f"{file}:{line}:{column}: {where + ': ' if where else ''}{words}")
 
 
+_UNKNOWN_SETTING = "unknown setting"
 _UNKNOWN = re.compile(r"Object contains unknown field `([^`]+)`")
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
 _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|\[\.\.\.\]")
@@ -362,11 +366,40 @@ def _validation(message: str) -> tuple[Path, str]:
     )
     unknown = _UNKNOWN.match(words)
     if unknown:
-        return (*path, unknown[1]), "unknown setting"
+        return (*path, unknown[1]), _UNKNOWN_SETTING
     missing = _MISSING.match(words)
     if missing:
         return path, f"{missing[1]} is missing"
     return path, words[:1].lower() + words[1:]
+
+
+def _settings_at(kind: type, path: Path) -> Iterable[str]:
+    """Return the names of the settings of the table at this path; none if it has no fixed names."""
+    found: Any = msgspec.inspect.type_info(kind)
+    for step in path:
+        if isinstance(found, msgspec.inspect.UnionType):
+            found = next((one for one in found.types if _has_step(one, step)), None)
+        if isinstance(found, msgspec.inspect.StructType):
+            found = next((field.type for field in found.fields if field.encode_name == step), None)
+        elif isinstance(found, msgspec.inspect.DictType):
+            found = found.value_type
+        else:
+            found = getattr(found, "item_type", None)
+    options = found.types if isinstance(found, msgspec.inspect.UnionType) else (found,)
+    return [field.encode_name for one in options for field in getattr(one, "fields", ())]
+
+
+def _has_step(kind: Any, step: str | int) -> bool:
+    return hasattr(kind, "item_type") if isinstance(step, int) else hasattr(kind, "fields")
+
+
+_SIMILARITY = 0.7
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is most similar; empty if none is close."""
+    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=_SIMILARITY)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _mistakes(config: Config) -> list[tuple[Path, str]]:
@@ -386,7 +419,7 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
             for word in route.drop
             if word not in DROPPABLE
         ]
-        found += [((*place, "to"), words) for words in _loops(name, config)]
+    found += _loops(config)
     models: list[tuple[Path, str]] = [(("chat", "models", name), one) for name, one in config.chat.models.items()]
     if config.defaults.model:
         models.append((("defaults", "model"), config.defaults.model))
@@ -404,7 +437,8 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
 
 
 def _no_provider(kind: str) -> str:
-    return f"unknown provider {kind!r}; known providers: {', '.join(PROVIDERS)}"
+    hint = _did_you_mean(kind, (*PROVIDERS, *ALIASES))
+    return f"unknown provider {kind!r}{hint}{'' if hint else ';'} known providers: {', '.join(PROVIDERS)}"
 
 
 def _models(route: RouteTable) -> list[str]:
@@ -412,20 +446,37 @@ def _models(route: RouteTable) -> list[str]:
     return [one if isinstance(one, str) else one.model for one in given]
 
 
-def _loops(name: str, config: Config) -> list[str]:
-    """Return an error if the route leads back to itself and so never reaches a model."""
-    ways: dict[str, tuple[str, ...]] = {name: (name,)}
-    waiting = [name]
-    while waiting:
-        here = waiting.pop()
-        route = config.routes.get(here)
-        for following in () if route is None else (*_models(route), *route.fallback):
-            if following == name:
-                return [f"the route leads back to itself: {' -> '.join((*ways[here], name))}"]
-            if following not in ways:
-                ways[following] = (*ways[here], following)
-                waiting.append(following)
+def _loops(config: Config) -> list[tuple[Path, str]]:
+    """Return an error for the first loop of routes: a request for one of them would never reach a model.
+
+    A depth-first search without recursion, because a file may have thousands of routes in a row.
+    """
+    routes = {
+        name: [one for one in (*_models(route), *route.fallback) if one in config.routes]
+        for name, route in config.routes.items()
+    }
+    done: set[str] = set()
+    for first, targets in routes.items():
+        way: dict[str, Iterator[str]] = {} if first in done else {first: iter(targets)}
+        while way:
+            here = next(reversed(way))
+            following = next(way[here], None)
+            if following is None:
+                done.add(here)
+                del way[here]
+            elif following in way:
+                names = list(way)
+                loop = [*names[names.index(following) :], following]
+                return [(("routes", following, "to"), f"the route leads back to itself: {_shown(loop)}")]
+            elif following not in done:
+                way[following] = iter(routes[following])
     return []
+
+
+def _shown(loop: list[str]) -> str:
+    most = 20
+    names = loop if len(loop) <= most else [*loop[: most // 2], "…", *loop[-most // 2 :]]
+    return " -> ".join(names)
 
 
 def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:

@@ -189,15 +189,20 @@ class Router:
         return ordered
 
     def _resolve_targets(self, targets: Sequence[str], format: str, seen: set[str]) -> Iterator[str]:
-        """Yield `provider/model` for each target, following routes that name other routes."""
-        for target in targets:
+        """Yield `provider/model` for each target, following routes that name other routes.
+
+        Each route is followed once, at its first mention, and without recursion: routes may form long chains, and
+        have very many ways from one to another.
+        """
+        waiting = list(reversed(targets))
+        while waiting:
+            target = waiting.pop()
             route = self.config.routes.get(target)
             if route is None:
                 yield self._with_provider(target, format)
             elif target not in seen:
-                yield from self._resolve_targets(
-                    [*self._shuffle_by_weight(route), *route.fallback], format, {*seen, target}
-                )
+                seen.add(target)
+                waiting += reversed([*self._shuffle_by_weight(route), *route.fallback])
 
     def _with_provider(self, model: str, format: str) -> str:
         """Return `provider/model`; if the provider is missing, the model's name or the client's format selects it."""
