@@ -64,7 +64,7 @@ def _parse(body: bytes) -> Any:
 
 
 def _names_model(data: Mapping[str, Any]) -> bool:
-    """Whether this is a request of an API by its model; traces and rows of data sets name one too."""
+    """Whether this is a request of an API: it names a model, and is neither a trace nor a row of a data set."""
     if not isinstance(data.get("model"), str) or "traceId" in data or not _has(data, "messages", "input", "contents"):
         return False
     return not any("tool_call_ids" in message for message in _mappings(data.get("messages")))
@@ -124,7 +124,7 @@ _GOOGLE_MODEL = re.compile(r"(?:models/)?(?:gemini|gemma|lyria|veo|imagen)-")
 
 
 def _interactions(data: Mapping[str, Any]) -> Detected | None:
-    """Errors have the form of generateContent."""
+    """Requests and responses. Its errors have the form of generateContent's."""
     if data.get("object") == "interaction" or (isinstance(data.get("steps"), list) and "status" in data):
         return Detected("gemini-interactions", "response")
     if "input" not in data or _has(data, "messages", "traceId") or _is_other_endpoint(data):
@@ -170,7 +170,7 @@ def _is_other_endpoint(data: Mapping[str, Any]) -> bool:
 
 
 def _responses(data: Mapping[str, Any]) -> Detected | None:
-    """Errors have the form of Chat."""
+    """Requests and responses. Its errors have the form of Chat's."""
     if data.get("object") == "response" and not _has(data, "choices"):
         return Detected("openai-responses", "response")
     if _has(data, "messages") or _is_other_endpoint(data):
@@ -195,7 +195,7 @@ _CONVERSE_BLOCKS = (
 
 
 def _converse(data: Mapping[str, Any]) -> Detected | None:
-    """Errors are only a message, as in other formats; some have their class."""
+    """An error is detected only if it names its class: the others are a bare message, as in other formats."""
     output = data.get("output")
     if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping) and "input" not in data:
         return Detected("bedrock-converse", "response")
@@ -297,8 +297,8 @@ def _is_chat_error(data: Mapping[str, Any]) -> bool:
 
 
 # ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
-# Both formats have them, and servers of one borrow keys of the other. So signs are weighted; shapes that are not
-# borrowed count twice. A body without signs is read as the format whose simplest request is model and messages.
+# Both formats have them, and servers of one format accept keys of the other. So signs are counted; shapes that only one
+# format has count twice. A body without signs is read as the format whose simplest request is model and messages.
 
 _ANTHROPIC_KEYS = frozenset(
     {"system", "stop_sequences", "anthropic_version", "anthropic_beta", "output_config", "top_k"}
@@ -329,7 +329,7 @@ def _request(data: Mapping[str, Any]) -> Detected | None:
 
 
 def _untyped_blocks(message: Mapping[str, Any]) -> bool:
-    """Bedrock Converse: the only key of a block is its kind."""
+    """Whether a message has blocks of Bedrock Converse, whose only key is their kind."""
     return any("type" not in block and _has(block, *_CONVERSE_BLOCKS) for block in _mappings(message.get("content")))
 
 
@@ -347,7 +347,7 @@ def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[i
 
 
 def _is_anthropic_thinking(thinking: Any) -> bool:
-    """Servers of Chat's format have `thinking` as well, but only switch it on or off."""
+    """Whether `thinking` is Anthropic's: servers of Chat's format have it too, but only switch it on or off."""
     return isinstance(thinking, Mapping) and (
         _has(thinking, "budget_tokens", "display") or "adaptive" in thinking.values()
     )
@@ -377,7 +377,7 @@ def _word(value: Any) -> str:
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-"""Starts of lines in server-sent events; JSON never starts so."""
+"""Starts of lines in server-sent events; no JSON text starts with one of them."""
 _MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", "ping"}) | {
     f"content_block_{step}" for step in ("start", "delta", "stop")
 }
@@ -462,26 +462,26 @@ def _is_converse_event(name: str, payload: object) -> bool:
 
 
 def _is_chunk(data: Mapping[str, Any]) -> bool:
-    """A Chat chunk: by its `object`, or by deltas in its choices."""
+    """Whether this is a Chat chunk: by its `object`, or by deltas in its choices."""
     if _word(data.get("object")) == "chat.completion.chunk":
         return True
     return any("delta" in choice and "message" not in choice for choice in _mappings(data.get("choices")))
 
 
 def _is_responses_event(data: Mapping[str, Any]) -> bool:
-    """Events of Responses, including errors, are numbered, unlike those of other formats."""
+    """Whether this is an event of Responses. Its errors are recognised by their number."""
     kind = _word(data.get("type"))
     return kind.startswith("response.") or (kind == "error" and _has(data, "sequence_number"))
 
 
 def _is_interactions_event(data: Mapping[str, Any]) -> bool:
-    """Events of Interactions have their type under a special key."""
+    """Whether this is an event of Interactions, whose type is under the key `event_type`."""
     kind = _word(data.get("event_type"))
     return kind.startswith(("interaction.", "step.")) or (kind == "error" and _has(data, "error"))
 
 
 def _is_line(data: Mapping[str, Any]) -> bool:
-    """A line of an Ollama stream."""
+    """Whether this is a line of an Ollama stream, not its last one."""
     return isinstance(data.get("message"), Mapping) and data.get("done") is False
 
 

@@ -1,14 +1,17 @@
-"""Every error dragoman raises.
+"""The errors of translating bodies and of calling providers. Agents and batches add a few of their own.
 
 DragomanError
 ├── DecodeError          the body does not follow its format: the sender's fault
-│   └── LimitExceeded    it is larger or more deeply nested than allowed
+│   ├── LimitExceeded    it is larger or more deeply nested than allowed
+│   └── IllegalEvent     the event of a stream is not allowed in the current state
+├── StreamError          a stream failed: failure, partial answer
+│   └── TruncatedStream  the bytes ended before the end signal of the format
 ├── EncodeError          this conversation cannot be expressed in the target's format
-│   └── LossRefused      it could, with losses, but the caller asked for strict
+│   └── LossRefused      it can be expressed with losses, but the caller passed strict=True
 ├── InvalidValue         a value was built with a field that no format can express: path, expected, found
 │   └── InvalidType      the field has the wrong type, is missing, or is unknown
 ├── UnparsedArguments    arguments were read from a call whose text is not a JSON object
-├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
+├── UnsupportedFormat    the format has no bodies of this kind: a stored history has no streams and no errors
 ├── UnknownFormat        there is no codec of that name
 ├── NotConfigured        a driver lacks a key, a package or a URL; the message says which and how to provide it
 ├── ScriptExhausted      a scripted driver has no more answers
@@ -45,7 +48,7 @@ class DecodeError(DragomanError, ValueError):
     def __init__(self, *, path: str, expected: str, got: str, source: str) -> None:
         self.path = path
         self.expected = expected
-        # The two sentences of the JSON parser (msgspec) that users meet most do not read well behind "got".
+        # The two most frequent messages of the JSON parser (msgspec) do not read well after "got".
         self.got = "truncated text" if got == "Input data was truncated" else got.replace(*_MALFORMED)
         self.source = source
         super().__init__(f"{source}: expected {expected}, got {self.got} - at {path}")
@@ -104,7 +107,7 @@ class LossRefused(EncodeError):
 
 
 class InvalidValue(DragomanError, ValueError):
-    """A value of the intermediate format was built with something no wire format can express.
+    """A value of the intermediate format was built with something that no wire format can express.
 
     `path` names the class and the field (`ToolResult.value[1]`), `expected` and `found` say what is wrong with it.
     """

@@ -77,10 +77,10 @@ class EventReader:
         try:
             for payload in self.framing.feed(chunk):
                 if not payload.isascii():
-                    check_text(payload, self._source)  # pieces that are carried unparsed are text too
+                    check_text(payload, self._source)  # pieces that are passed on unparsed must be text too
                 decoded = decoder.decode(payload)
                 if decoded:
-                    # The account gets it at once: decoding the next payload may refer to this text.
+                    # Added to the account at once: decoding the next payload may refer to this text.
                     event = decoded[0]
                     if (
                         type(event) is PartDelta
@@ -122,7 +122,7 @@ class EventReader:
                     check_text(payload, self._source)
                     events += self.publish(self.decoder.decode(payload))
             except _BROKEN as error:
-                # A last event without its end that cannot be read was cut.
+                # A last event that has no end and cannot be read was cut off.
                 return events + self._break_off(error, "truncated")
         try:
             decoded = self.decoder.close()

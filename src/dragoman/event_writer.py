@@ -70,7 +70,7 @@ class EventWriter:
 class EventRelay(EventReader):
     """Bytes of one stream in, the same stream in another format out; with a `writer` of None, the same bytes.
 
-    The objects of a stream are made here, where it is compiled: many streams are so short that making them counts.
+    It makes all objects of a stream, because it is compiled: many streams are so short that making them counts.
     """
 
     account: Accumulator

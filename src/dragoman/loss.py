@@ -16,9 +16,9 @@ class Loss(Struct, frozen=True, order=True, gc=False):
     """One thing that did not cross unchanged.
 
     `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target requires
-    something that the source does not have, so it was added. `noted`: a provider's bookkeeping about its answer (ids,
-    times, tiers, counts that the target does not keep apart) is not the same there; what the answer says is. Also
-    what the model saw and a log of an agent does not have, and the records that a log keeps beside its messages.
+    something that the source does not have, so it was added. `noted`: no content is lost, only a provider's bookkeeping
+    about its answer (ids, times, tiers, counts that the target does not keep apart), or what a log of an agent records
+    beside its messages. What the model saw but the log never contained is noted too.
     """
 
     path: str

@@ -36,12 +36,13 @@ Remark: TypeAlias = tuple[Value | str | None, str, Severity, str]
 
 
 class Remarks(NamedTuple):
-    """What reading a record found out about it, which is a loss in every format but its own."""
+    """What the reader of a record found in it that becomes a loss."""
 
     format: str
     found: tuple[Remark, ...]
+    """Losses in every format but its own."""
     everywhere: tuple[Remark, ...] = ()
-    """What is a loss in its own format too."""
+    """Losses in its own format too."""
 
 
 def remarks_on(request: Request) -> Remarks | None:
@@ -120,7 +121,7 @@ class LossLog:
         self.entries.append((node, field, what, "noted", why))
 
     def add_remarks(self, remarks: Remarks, request: Request, target: str) -> None:
-        """Add what reading the request found out."""
+        """Add the remarks of the request's decoder that apply to this target."""
         found = remarks.everywhere if remarks.format == target else remarks.found + remarks.everywhere
         for node, what, severity, why in found:
             if isinstance(node, str):
@@ -248,7 +249,7 @@ def read_losses(encoded: Any) -> tuple[Loss, ...]:
 
 
 KEY = "\0"
-"""Before a key of the source that is called like one of our fields, so that no lookup takes it for the field."""
+"""Marks a key of the source that has the name of one of our fields, so that no lookup takes it for the field."""
 _PLACE = f"{KEY}$"
 """Start of a field that is a whole JSON path in the source; none of our fields begins with a dollar sign."""
 
@@ -263,7 +264,7 @@ _FIELDS = frozenset(_field_names(Value))
 
 
 def field_of_key(within: str, key: str) -> str:
-    """Return the field of a loss for a key of the source's own body, marked if one of our fields is called the same."""
+    """Return the field of a loss for a key of the source's own body, marked if one of our fields has the same name."""
     return f"{within}{KEY}{key}" if key in _FIELDS else within + key
 
 

@@ -98,9 +98,8 @@ def translate_request(
     except MALFORMED as error:
         raise misread(error, source) from error
     if model is not None:
-        force_setattr(
-            request, "model", model
-        )  # changed in place: it was created here, and a copy would cost time and lose its traits
+        # Changed in place: the request was created here, and a copy would cost time and lose its traits.
+        force_setattr(request, "model", model)
     return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 

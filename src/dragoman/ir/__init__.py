@@ -1,4 +1,4 @@
-"""The intermediate format: frozen, JSON-serialisable values. Imports nothing of ours but the error types."""
+"""The intermediate format: frozen, JSON-serialisable values. Of dragoman, it imports only the error types."""
 
 from dragoman.ir.completions import (
     Completion,

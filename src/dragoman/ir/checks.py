@@ -262,7 +262,7 @@ _NOUNS: Final = {str: "a string", bool: "True or False", int: "an integer", floa
 
 
 def check_of(annotation: Any) -> Check:
-    """The check for an annotation."""
+    """The check that an annotation calls for."""
     scalar = _SCALARS.get(annotation)
     if scalar is not None:
         return scalar

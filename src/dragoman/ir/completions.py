@@ -66,7 +66,7 @@ class Finish(Value, frozen=True):
 WithheldReason: TypeAlias = Literal["blocked", "cut", "failed", "unknown"]
 
 # Law 7: no call of such an answer is run, even if the call itself is complete. An unknown value may be a vendor's new
-# value for a blocked answer, so its calls are withheld until a codec knows it. An answer without a reason (some servers
+# value for a blocked answer, so its calls are withheld until a codec maps it. An answer without a reason (some servers
 # leave it out) is not known to be blocked or cut: its calls are offered.
 _WITHHELD_BY: Mapping[FinishReason, WithheldReason] = {
     "content_filter": "blocked",
@@ -102,7 +102,7 @@ def withholds_calls(finish: Finish | None) -> bool:
 
 
 def split_calls(message: Message, finish: Finish | None) -> tuple[tuple[ToolCall, ...], tuple[WithheldCall, ...]]:
-    """The calls of an answer that may be run, and those that must not be (law 7). The one place that decides it.
+    """The calls of an answer that may be run, and those that must not be (law 7). Nothing else decides this.
 
     In an answer that ran into its token limit, the call that ends it is cut, even if its arguments parse or are `{}`:
     every wire closes a cut block as it closes a whole one (Anthropic sends `content_block_stop`), so only a part that

@@ -1,7 +1,7 @@
 """Stream events: an answer piece by piece.
 
-`StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd` (sound also has `MediaDelta`s, its
-`PartDelta`s are the transcript); `LogprobsDelta` behind the text it is about; `UsageUpdate` whenever counts are known
+`StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd` (audio also has `MediaDelta`s, and its
+`PartDelta`s are the transcript); `LogprobsDelta` after the text it is about; `UsageUpdate` whenever counts are known
 (the last one counts, nothing is summed); at the end exactly one of `Finished` and `StreamFailed`. Parts may overlap:
 fragments of parallel calls are interleaved in some formats; the index identifies the part.
 """
@@ -61,7 +61,7 @@ class LogprobsDelta(Event, frozen=True, tag="logprobs_delta"):
 class PartEnd(Event, frozen=True, tag="part_end"):
     """The part is complete on the wire; `incomplete` if the answer was cut inside it.
 
-    `metadata` is what the wire adds about the part at its end; it joins that of its start.
+    `metadata` is what the wire adds about the part at its end; it is merged with that of its start.
     """
 
     index: int
@@ -79,7 +79,7 @@ class UsageUpdate(Event, frozen=True, tag="usage"):
 class Finished(Event, frozen=True, tag="finished"):
     """The clean end of the answer. `others` are the finishes of further candidates.
 
-    `metadata` is what the wire adds about the answer at its end; it joins that of its start.
+    `metadata` is what the wire adds about the answer at its end; it is merged with that of its start.
     """
 
     finish: Finish

@@ -1,6 +1,6 @@
-"""Notes in metadata, which are not wire keys: how a body spelled a value of the intermediate format.
+"""Notes: entries in metadata that are not wire keys. They record how a body spelled a value.
 
-They start with `~` and never reach a wire under that name.
+Their keys start with `~` and are never sent under that name.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ MODELLED = "~raw:"
 
 
 CLIENT_ITEM = "~client_item"
-"""Note, of any family, on a function that a vendor's own tool became: its calls are items of this type there, and can
-be written only when they are whole. A call of the function takes the notes of the function on."""
+"""Note, of any family, on a function that replaces a vendor's own tool: the client gets its calls as items of this
+type, which can be written only when they are complete. A call of the function gets the notes of the function."""
 
 FREE_TEXT = "~free_text"
 """Note, of any family, on a function that represents a custom tool: its one argument `input` is the text."""
 
 ADDED = "~added"
-"""Note, of any family, on a tool that was declared in the middle of the conversation: where it was in the body."""
+"""Note, of any family, on a tool that was declared in the middle of the conversation: its place in the body."""
 
 REFUSED = "~refused"
-"""Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ended with a
-text of these words, that text is the refusal; it was streamed as text before the wire marked it as a refusal."""
+"""Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ends with this
+text, the text is the refusal; it was streamed as text before the wire marked it as a refusal."""
 
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that was beside media.
@@ -62,7 +62,7 @@ def is_spelling(key: str) -> bool:
 
 
 class Spelling(dict[str, Extra]):
-    """Metadata with only spelling notes, so nothing is lost for another family."""
+    """Metadata with only spelling notes, so that another family loses nothing with it."""
 
 
 def has_note(metadata: Mapping[str, Mapping[str, Any]] | None, key: str) -> bool:
@@ -76,7 +76,7 @@ def is_data_text(metadata: Mapping[str, Mapping[str, Any]] | None) -> bool:
 
 
 def family_notes(family: str, metadata: Mapping[str, Extra] | None) -> Extra:
-    """Metadata and notes of a family about a node."""
+    """The metadata of a node that belongs to a family, notes included."""
     return {} if metadata is None else metadata.get(family, {})
 
 

@@ -157,7 +157,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     custom: bool = False
     """A custom tool takes free text (`arguments_text`); `arguments` is then {"input": text}."""
     invented_id: bool = False
-    """The wire gave no id; this one is a function of position and is not sent to APIs that did not mint it."""
+    """The wire gave no id; this one is derived from the position, and is not sent to APIs that work without ids."""
     incomplete: bool = False
     """The answer was cut inside this call, or the provider calls it unexpected: it must not be run."""
     signature: Signature | None = None

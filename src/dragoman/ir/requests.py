@@ -196,7 +196,7 @@ class Request(Value, frozen=True, gc=True, dict=True):
     user: str | None = None
     cache: Cache | None = None
     verbosity: str | None = None
-    """How long the answer shall be: low, medium, high."""
+    """How long the answer should be: low, medium, high."""
     labels: dict[str, str] | None = None
     """The client's own labels of the request, for logs and billing."""
     safety_identifier: str | None = None
@@ -215,10 +215,10 @@ class Request(Value, frozen=True, gc=True, dict=True):
     obfuscation: bool | None = None
     """Whether chunks of the stream get padding of random length."""
     max_tool_calls: int | None = None
-    """Limit of all calls of hosted tools together."""
+    """Limit for the calls of all hosted tools together."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""
 
     _remarks: ClassVar[Any] = None
-    """What a decoder of stored conversations found out (losses.py); beside the fields, like traits."""
+    """What a decoder of stored conversations could not keep (`losses.Remarks`); beside the fields, like traits."""

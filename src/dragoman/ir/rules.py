@@ -1,8 +1,8 @@
 """Rules of single classes, beyond the types of their fields.
 
-`PREPARE` brings the spellings people use into the form that decoders produce, before the fields are checked; `FIELDS`
-are checks of single fields that read more than their annotation says; `CONFIRM` looks at fields that must fit each
-other, afterwards.
+`PREPARE` converts the spellings that users choose to the form that decoders produce, before the fields are checked;
+`FIELDS` are checks of single fields that accept more than their annotation; `CONFIRM` checks, afterwards, fields that
+must agree with each other.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ _CHOICES: Final = '"auto", "none", "required", the name of a tool, {"name": …}
 
 
 def read_choice(choice: Choice, path: str = "ToolChoice") -> ToolChoice:
-    """Reads a choice in all forms of the earlier systems; a tool named like a mode cannot be forced."""
+    """Reads every form of `Choice`; a tool named like a mode cannot be forced."""
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, str):

@@ -1,9 +1,9 @@
 """Traits: features of a conversation that some targets cannot accept unchanged, one bit each.
 
 Decoders look at every part anyway, so they note the traits while they read and leave them on the request they build.
-The passes of a target then run only where one of their traits is there (passes/legalise.py). The note is a hint beside
-the fields: it is not compared, not stored, and lost when the request is changed (`structs.replace`); a
-request without it is surveyed (passes/survey.py).
+A pass of a target then runs only if one of its traits is present (passes/legalise.py). The traits are a hint beside the
+fields: they are not compared, not stored, and lost when the request is changed (`structs.replace`); a request without
+them is surveyed (passes/survey.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FIRST_ASSISTANT = 1 << 9
 LAST_ASSISTANT = 1 << 10
 ONLY_SYSTEM = 1 << 11
 
-# These depend on the target too: passes/legalise.py works them out for it.
+# These depend on the target too: passes/legalise.py determines them.
 SAME_TOOL_NAMES = 1 << 12
 ODD_ID = 1 << 13
 ODD_NAME = 1 << 14
@@ -49,7 +49,7 @@ CALLS_WITHOUT_TOOLS = 1 << 15
 ODD_SETTING = 1 << 16
 
 VENDOR_TOOL = 1 << 17
-"""A tool that a provider runs or defines, that waits to be looked up, or that was given in the middle."""
+"""A tool that a provider runs or defines, that the model must look up, or that was declared in the middle."""
 UNANSWERED_END = 1 << 18
 """The last message calls tools, and the conversation ends there, as many stored ones do."""
 NAMED_SPEAKER = 1 << 19
@@ -91,7 +91,7 @@ class TraitNotes:
     _waiting: list[str] | tuple[()] = ()
     _answered: int = 0
     _previous: str = ""
-    """The role before; empty while there has been nothing but system text."""
+    """The role of the previous turn; empty while there has been only system text."""
     call_names: dict[str, str]
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class TraitNotes:
 
 
 def has_private(metadata: Metadata) -> bool:
-    """Whether metadata holds more than spelling: a wire key that the format does not model."""
+    """Whether metadata holds more than spelling notes: a wire key that the intermediate format does not model."""
     for entries in metadata.values():
         if not SPELLINGS.issuperset(entries):
             for key in entries:

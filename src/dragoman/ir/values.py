@@ -134,7 +134,7 @@ S = TypeVar("S", bound=Struct)
 def construct_checked(kind: type[S], /, *args: Any, **kwargs: Any) -> S:
     """Builds a checked value: `InvalidValue` says which field is wrong.
 
-    Calling the class itself checks nothing; codecs and passes do that.
+    Codecs and passes call the class itself, which checks nothing.
     """
     from dragoman.ir.checks import construct  # noqa: PLC0415 - decoding never loads the checks
 
@@ -166,7 +166,7 @@ V = TypeVar("V", bound=type[Value])
 
 
 def holds_json(*names: str) -> Callable[[V], V]:
-    """Class decorator: these fields hold exact JSON (see the module's text).
+    """Class decorator: these fields hold exact JSON (see the docstring of this module).
 
     The struct's own slot keeps what was given, and can be read as `<name>_held`; a property in front of it parses on
     reading. Two values are equal when they read the same, however each of them is held.
