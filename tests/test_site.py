@@ -109,15 +109,23 @@ def test_links_to_other_sites_are_well_formed_and_lead_to_known_hosts() -> None:
     assert seen == HOSTS
 
 
-_STATUS = re.compile(r"# .+\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.+?)\))")
+_STATUS = re.compile(
+    r"# (\d+)\. .+\n\n\*\*Date:\*\* \d{4}-\d\d-\d\d\n\n\*\*Status:\*\* (accepted|replaced by \[\d+\]\((.+?)\))"
+)
+_SECTIONS = frozenset({"What was needed", "What was chosen"})
+_REPORT = "0026-two-more-formats.md"
 
 
 @promise("front:site")
-def test_every_decision_says_whether_it_holds() -> None:
+def test_every_decision_has_a_number_a_date_a_status_and_the_usual_sections() -> None:
     for file in sorted((DOCS / "decisions").glob("0*.md")):
-        status = _STATUS.match(file.read_text("utf-8"))
-        assert status is not None, file.name
-        assert status[2] is None or (file.parent / status[2]).exists(), file.name
+        text = file.read_text("utf-8")
+        head = _STATUS.match(text)
+        assert head is not None, file.name
+        assert file.name.startswith(f"{int(head[1]):04}-")
+        assert head[3] is None or (file.parent / head[3]).exists(), file.name
+        headings = set(re.findall(r"^## (.+)$", text, re.MULTILINE))
+        assert headings >= _SECTIONS or file.name == _REPORT, file.name
 
 
 @promise("front:site")

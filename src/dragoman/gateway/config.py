@@ -255,7 +255,7 @@ class TelemetryTable(_Table, frozen=True, kw_only=True):
     service: str = "dragoman"
     """The name of the service in the spans."""
     ratio: float = 1.0
-    """Share of the traces that begin here which is sampled. For traces that a client began, the client decides."""
+    """Sampled share of the traces that begin here. For traces that a client began, the client decides."""
 
 
 class DefaultsTable(_Table, frozen=True, kw_only=True):
