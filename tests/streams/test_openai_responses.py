@@ -494,6 +494,56 @@ def test_a_call_that_ends_with_other_arguments_than_it_streamed_is_not_run(
         decoder = dragoman.StreamDecoder(target)
         there = dragoman.accumulate([*decoder.feed(crossed), *decoder.close()])
         assert bool(there.tool_calls) == is_run, target
+        assert ("corrected arguments" in {loss.what for loss in translator.losses}) != is_run, target
+
+
+_TEXT_DELTA = event("output_text.delta", output_index=0, content_index=0, delta="first")
+_TEXT_DONE = event("output_text.done", output_index=0, content_index=0, text="second")
+_ANNOUNCED_TEXT = added(0, **message(status="in_progress"))
+_SUMMARY_DELTA = event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="first")
+_THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "second"}]}
+_FIRST, _SECOND = message(output_text("first")), message(output_text("second"))
+_CORRECTED: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "item": ([_ANNOUNCED_TEXT, _TEXT_DELTA, done(0, **_SECOND), ended(_SECOND)], "second"),
+    "both": ([_ANNOUNCED_TEXT, _TEXT_DELTA, _TEXT_DONE, done(0, **_SECOND), ended(_SECOND)], "second"),
+    "only the event of the text": (
+        [_ANNOUNCED_TEXT, _TEXT_DELTA, _TEXT_DONE, done(0, **_FIRST), ended(_FIRST)],
+        "first",
+    ),
+    "an item that is never done": ([_ANNOUNCED_TEXT, _TEXT_DELTA, _TEXT_DONE, ended()], "second"),
+    "the last event": ([_ANNOUNCED_TEXT, _TEXT_DELTA, done(0, **_FIRST), ended(_SECOND)], "first"),
+    "reasoning": (
+        [added(0, type="reasoning", id="rs_1"), _SUMMARY_DELTA, done(0, **_THOUGHT), ended(_THOUGHT)],
+        "second",
+    ),
+}
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("case", _CORRECTED)
+def test_a_text_that_ends_otherwise_than_it_streamed_is_reported(case: str) -> None:
+    """The answer has the final text; a client that already has the first one cannot get it."""
+    payloads, text = _CORRECTED[case]
+    stream = wire(created(), *payloads)
+    answer = dragoman.accumulate(decoded(stream))
+    part = answer.messages[0].parts[0]
+    assert isinstance(part, Text | Reasoning)
+    assert (part.text, "~corrected" in str(part.metadata)) == (text, False)
+    for target in (name for name in FORMATS if name != FORMAT):
+        translator = dragoman.StreamTranslator(source=FORMAT, target=target)
+        assert b"second" not in translator.feed(stream) + translator.close()
+        assert "corrected text" in {loss.what for loss in translator.losses}, target
+
+
+@pytest.mark.parametrize("final", ["first", "first and more", ""])
+def test_a_text_that_is_repeated_continued_or_left_out_is_no_correction(final: str) -> None:
+    item = message(output_text(final))
+    whole = event("output_text.done", output_index=0, content_index=0, text=final)
+    stream = wire(created(), _ANNOUNCED_TEXT, _TEXT_DELTA, whole, done(0, **item), ended(item))
+    assert dragoman.accumulate(decoded(stream)).text == (final or "first")
+    translator = dragoman.StreamTranslator(source=FORMAT, target="openai-chat")
+    translator.feed(stream)
+    assert not [loss for loss in translator.losses if loss.what.startswith("corrected")]
 
 
 @pytest.mark.parametrize("name", ["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"])

@@ -41,7 +41,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.notes import REFUSED, has_note
+from dragoman.ir.notes import CORRECTED, REFUSED, has_note
 from dragoman.ir.values import parse_json
 
 T = TypeVar("T")
@@ -209,7 +209,12 @@ class GrowingPart:
         if end is not None and end.signature is not None and not end.incomplete:
             changes["signature"] = end.signature
         if end is not None and end.metadata is not None:
-            changes["metadata"] = _joined(getattr(part, "metadata", None), end.metadata)
+            late: Metadata | None = end.metadata
+            if has_note(late, CORRECTED):
+                corrected, late = _take_correction(end.metadata)
+                if isinstance(part, Text | Reasoning | Refusal):
+                    changes["text"] = corrected
+            changes["metadata"] = _joined(getattr(part, "metadata", None), late)
         return structs.replace(part, **changes) if changes else part
 
 
@@ -218,6 +223,17 @@ def _joined(early: Metadata | None, late: Metadata | None) -> Metadata | None:
     if early is None or late is None:
         return early or late
     return early | {family: early.get(family, {}) | notes for family, notes in late.items()}
+
+
+def _take_correction(metadata: Metadata) -> tuple[Any, Metadata | None]:
+    """Return the text with which a provider corrected a part, and the metadata without that note."""
+    corrected: Any = None
+    others: dict[str, dict[str, Any]] = {}
+    for family, notes in metadata.items():
+        corrected = parse_json(notes[CORRECTED]) if CORRECTED in notes else corrected
+        if left := {key: value for key, value in notes.items() if key != CORRECTED}:
+            others[family] = left
+    return corrected, others or None
 
 
 def _arguments(call: ToolCall, text: str) -> Any:

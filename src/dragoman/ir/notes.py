@@ -40,6 +40,10 @@ REFUSED = "~refused"
 """Note, of any family, on the finish of a streamed answer: the explanation of a refusal. If the answer ends with this
 text, the text is the refusal; it was streamed as text before the wire marked it as a refusal."""
 
+CORRECTED = "~corrected"
+"""Note, of any family, on the end of a streamed part: the text with which the provider ended it, where that is another
+than the one it had streamed. On the end of an answer: it repeats another text than that of a finished part."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that was beside media.
 

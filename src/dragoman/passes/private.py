@@ -34,7 +34,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
-from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
+from dragoman.ir.notes import CORRECTED, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
@@ -188,6 +188,7 @@ Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 # In a stream, facts about a candidate arrive with its finish reason.
 _STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
 _THE_ANSWER = Completion(())
+_TOO_LATE = "the stream had sent the first version already"
 _MARKED = frozenset({Text, Image, Document, Audio, SearchResult, ToolCall})
 
 
@@ -223,7 +224,7 @@ class PrivateEvents:
                     is_marked = True
             elif kind is PartEnd:
                 if event.metadata is not None:
-                    self._report(self._parts[event.index], event.metadata, "")
+                    self._report_part_end(self._parts[event.index], event.metadata)
                 del self._parts[event.index]
             elif kind is StreamStart:
                 self._metadata = event.metadata
@@ -234,6 +235,12 @@ class PrivateEvents:
             elif kind is Finished:
                 self._report_end(event)
         return [_without_mark(event) for event in events] if is_marked else events
+
+    def _report_part_end(self, part: AnyPart, metadata: Metadata) -> None:
+        if has_note(metadata, CORRECTED):
+            field = "arguments" if type(part) is ToolCall else "text"
+            self.log.degrade(part, field, f"corrected {field}", _TOO_LATE)
+        self._report(part, metadata, "")
 
     def _report_start(self, part: Any) -> bool:
         """Whether the part has a mark of a prompt cache, which it loses."""
@@ -255,6 +262,8 @@ class PrivateEvents:
             early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
         reported = early or late
         if reported:
+            if has_note(reported, CORRECTED):
+                self.log.degrade(_THE_ANSWER, "output", "corrected text", _TOO_LATE)
             self._report(_THE_ANSWER, reported, "")
         if event.finish.metadata is not None:
             self._report(_THE_ANSWER, event.finish.metadata, "finish.")

@@ -83,7 +83,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import CLIENT_ITEM, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import CLIENT_ITEM, CORRECTED, WITHIN, Extra, inner_extra, with_notes
 from dragoman.ir.values import encode_json, exact_object, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -127,6 +127,8 @@ class _Flow:
     pieces: list[str]
     cited: int = 0
     told_logprobs: bool = False
+    metadata: Metadata | None = None
+    """What the end of the part notes, where its item is never done."""
     section: tuple[type[Any], int] = (SummaryDelta, 0)
     """Reasoning: the list its text comes from (summary or reasoning), and the entry in that list."""
 
@@ -384,7 +386,10 @@ class PayloadDecoder(EventDecoder):
         for index, raw in enumerate(output):
             slot = self._slots.get(index)
             if slot is None or slot.whole != raw:
-                self._note_item(read_item(raw))
+                item = read_item(raw)
+                self._note_item(item)
+                if slot is not None and item is not None and _differs(item, slot.whole):
+                    self._late[CORRECTED] = Raw(b"true")
 
     def _note_item(self, item: Item | None) -> None:
         if item is None:
@@ -562,10 +567,13 @@ class PayloadDecoder(EventDecoder):
             flow = self._start(slot, place, start)  # type: ignore[arg-type]
         text = _text_of(part)
         streamed = "".join(flow.pieces)
+        if isinstance(part, Reasoning) and flow.section[0] is SummaryDelta and not text.startswith(streamed):
+            left_out = with_content_left_out(metadata)
+            metadata = _corrected(metadata, text) if text and left_out is metadata else left_out
+        elif _is_corrected(slot, place, part, text, streamed):
+            metadata = _corrected(metadata, text)
         if text.startswith(streamed):
             self._more(flow, text[len(streamed) :])
-        elif isinstance(part, Reasoning) and flow.section[0] is SummaryDelta:
-            metadata = with_content_left_out(metadata)
         if isinstance(part, Text):
             for citation in part.citations[flow.cited :]:
                 self._events.append(PartDelta(flow.part_index, "", citation))
@@ -621,7 +629,7 @@ class PayloadDecoder(EventDecoder):
                     self._finished_parts.append(replace(slot.call, incomplete=slot.differs))
                 elif flow.kind is Refusal:
                     self._finished_parts.append(_NEW_PARTS["refusal"])
-                self._events.append(PartEnd(flow.part_index, None, incomplete or slot.differs))
+                self._events.append(PartEnd(flow.part_index, None, incomplete or slot.differs, flow.metadata))
 
     def _add_rest(self, slot: _Slot) -> None:
         """Add what only other events said of an item that was never done."""
@@ -629,6 +637,8 @@ class PayloadDecoder(EventDecoder):
             flow = slot.flows[0]
             if not flow.pieces:
                 self._more(flow, slot.announced)
+            if slot.differs:
+                flow.metadata = _corrected(None, "")
             return
         for place, raw in (slot.final or {}).items():
             text = parse_json(raw)
@@ -638,6 +648,8 @@ class PayloadDecoder(EventDecoder):
             streamed = "".join(flow.pieces)
             if text.startswith(streamed):
                 self._more(flow, text[len(streamed) :])
+            elif text:
+                flow.metadata = _corrected(None, text)
 
     # ── fragments ──
 
@@ -815,6 +827,35 @@ def _text_of(part: Any) -> str:
             return part.arguments_text
         return encode_json(part.arguments).decode() if "~arguments" in own(part.metadata) and part.arguments else ""
     return str(part.text)
+
+
+def _differs(item: Item, done: Raw) -> bool:
+    """Whether an item of the last event says something else than when it was done."""
+    before = None if done == NULL else read_item(done)
+    return before is not None and before.type == item.type and _words_of(before) != _words_of(item)
+
+
+def _words_of(item: Item) -> Any:
+    contents = item.content if isinstance(item.content, list) else ()
+    words = [getattr(part, "text", None) or getattr(part, "refusal", None) for part in contents]
+    arguments = exact_object(item.arguments) if type(item.arguments) is str else None
+    return words, item.arguments if arguments is None else parse_json(arguments), item.input
+
+
+def _corrected(metadata: Metadata | None, text: str) -> Metadata | None:
+    return with_notes(FAMILY, metadata, {CORRECTED: Raw(encode_json(text))})
+
+
+def _is_corrected(slot: _Slot, place: int, part: AnyPart, text: str, streamed: str) -> bool:
+    """Whether the item, or the event with the whole text before it, has another text than the one that was streamed.
+
+    An empty text is no correction: some gateways leave the texts of finished items out.
+    """
+    if isinstance(part, ToolCall):
+        return slot.differs or not _repeats(part, text, streamed)
+    final = None if slot.final is None or not streamed else slot.final.get(place)
+    is_other = bool(text) and not text.startswith(streamed)
+    return is_other or (final is not None and parse_json(final) not in (text, "", None))
 
 
 def _marked(part: AnyPart, slot: _Slot) -> AnyPart:
