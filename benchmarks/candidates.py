@@ -8,7 +8,7 @@ from benchmarks.bodies import FIRST, LATER, Format
 from benchmarks.conversations import Assistant, Call
 
 Translator = Callable[[bytes], bytes]
-# Chunks of SSE in; out come the bytes of another stream, or the answer with its calls.
+# Takes chunks of SSE; returns the bytes of another stream, or the answer with its calls.
 Streamer = Callable[[Sequence[bytes]], bytes | Assistant]
 
 

@@ -34,7 +34,7 @@ class Case:
 
     @property
     def answer(self) -> Assistant:
-        """The one turn of a case that is about an answer."""
+        """The single turn of a case that measures an answer."""
         (answer,) = self.conversation.turns
         if not isinstance(answer, Assistant):
             raise TypeError(f"{self.name}: an answer is one assistant turn, not {answer!r}")

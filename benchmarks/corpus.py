@@ -23,7 +23,7 @@ Kind = Literal["request", "response", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "response", "stream")
 SEED: Final = 20261116
 
-# File of recordings -> the format of its bodies: vendors' own endpoints, then servers that speak a vendor's format.
+# File of recordings -> the format of its bodies: vendors' own endpoints, then servers compatible with them.
 VENDOR_FILES: Final[dict[str, Format]] = {
     "openai-chat": "openai-chat",
     "anthropic-messages": "anthropic-messages",
@@ -223,8 +223,8 @@ _SCHEMA_KEYS: Final = ("parameters", "parametersJsonSchema", "parameters_json_sc
 def with_new_tools(sample: Sample, count: int) -> list[Sample]:
     """Copies of a request with new tools in each; none if it declares no functions.
 
-    A number of constant length goes into every description and every schema, so that no cache of tools or of schemas
-    knows them and the floor stays the same.
+    A number of constant length goes into every description and every schema, so that no cache of tools or schemas
+    contains them and the floor stays the same.
     """
     copies = []
     for _ in range(count):
@@ -250,7 +250,7 @@ def _renew(tools: Any, mark: str) -> bool:
     if not schemas and "name" not in tools:  # a wrapper: `function`, `toolSpec`, `functionDeclarations`
         return True in [_renew(value, mark) for value in tools.values()]
     for schema in schemas:
-        inner = schema.get("json", schema)  # Bedrock says {"json": schema}
+        inner = schema.get("json", schema)  # Bedrock: {"json": schema}
         inner["description"] = f"{inner.get('description') or ''}{mark}"
     if schemas and isinstance(tools.get("description"), str):
         tools["description"] += mark

@@ -25,7 +25,7 @@ def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str 
     if len(set(calls)) < len(calls):
         return "two calls share one id"
     if not set(results) <= set(calls):
-        return "a result names no call"
+        return "a result has the id of no call"
     return None
 
 

@@ -3,12 +3,11 @@
     python benchmarks/fidelity_peers.py                 # every peer that is installed, side by side
     python benchmarks/fidelity_peers.py --json FILE     # the same, kept for the documentation
 
-Caveats first. The examples are encoded by dragoman with native fields of the source only: what a format does not have
-is not tested. What comes out is read by dragoman's decoder, which is held to recorded traffic;
-what it cannot read counts as lost. On the way back, a library uses its own reader and writer. Warnings count as
-reports, exceptions as refusals; everything else that does not come back is silent.
-Libraries are called at their conversion functions (see benchmarks/peers): what their own clients or gateways do around
-that may save or lose more.
+Caveats. The examples are encoded by dragoman with native fields of the source only: what a format does not have is not
+tested. The results are decoded by dragoman's decoders, which other tests check with recorded traffic; what they cannot
+decode counts as lost. On the way back, a library uses its own reader and writer. Warnings count as reports, exceptions
+as refusals; everything else that does not come back counts as a silent loss. Libraries are called at their conversion
+functions (see benchmarks/peers): the code around those in their own clients or gateways may keep or lose more.
 """
 
 import argparse

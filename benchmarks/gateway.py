@@ -5,10 +5,10 @@
 
 Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
 (dragoman, bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
-which asks. Requests are a Chat or a Messages body with a tool. CPU time is that of the gateway's process alone, from
-the kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only
-adds time. With --instructions the processor's instructions for JSON requests are counted instead (valgrind), which
-other work on the machine does not change.
+which sends the requests: a Chat or a Messages body with a tool. CPU time is that of the relay's process alone, from the
+kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only adds
+time. With --instructions the processor's instructions for JSON requests are counted instead (valgrind): other work on
+the machine does not change their number.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchmarks.relays import (
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 _LIMITING: Final = 4
-"""How many of the relays have their instructions counted: dragoman, and those with which its cost is compared."""
+"""How many of the first relays have their instructions counted: dragoman, and those that its cost is compared with."""
 Case: TypeAlias = tuple[str, str, Callable[..., bytes], bool]
 CASES: Final[tuple[Case, ...]] = (
     ("JSON, the same bytes", CHAT, chat, False),
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.6, help="for each number and round")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--concurrency", type=int, default=16)
-    parser.add_argument("--memory", type=int, default=10_000, help="requests after which memory is looked at")
+    parser.add_argument("--memory", type=int, default=10_000, help="requests after which memory is measured")
     parser.add_argument("--peer-python", type=Path, action="append", default=[], metavar="PYTHON")
     parser.add_argument("--instructions", type=int, default=0, metavar="REQUESTS", help="count instructions instead")
     arguments = parser.parse_args()

@@ -3,7 +3,7 @@
     python benchmarks/http_candidates.py [--seconds 0.6] [--rounds 5]
 
 Every relay passes `/v1/chat/completions` on as it is and translates `/v1/messages` with the same calls of dragoman, so
-the difference between two rows is HTTP alone. No relay has limits, keys or time-outs, except the gateway itself.
+the difference between two rows is HTTP alone. Only the gateway itself has limits, keys and time-outs.
 The table is in Markdown; docs/decisions/0021-gateway-http.md quotes it. The libraries are in the group `bench`.
 """
 

@@ -1,6 +1,6 @@
 """Counts the instructions that relays execute for a request, with callgrind (valgrind).
 
-Other work on the machine does not change them, unlike CPU time, so two versions can be compared on a busy machine.
+Unlike CPU time, their number does not depend on other work, so two versions can be compared on a busy machine.
 Instructions of the kernel are not counted, and a relay is about fifty times slower meanwhile. Counting is off while a
 relay starts and its caches are filled, which would take minutes otherwise.
 """
@@ -20,7 +20,7 @@ from benchmarks.load import json_load
 from benchmarks.relays import Relay, started
 
 _WARMING: Final = 400
-"""Requests before those that are counted: caches are filled, and what is held of old requests is released."""
+"""Requests before those that are counted: they fill caches, and release what is held of old requests."""
 _SUMS: Final = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
 _PATIENCE: Final = 3_600.0
 

@@ -128,7 +128,7 @@ def askers(port: int, sent: bytes, count: int) -> Iterator[list[Asker]]:
 
 
 def is_over(started: float, seconds: float, count: int, concurrency: int) -> bool:
-    """Whether time is up; every client must have been answered once."""
+    """Whether time is up and every client has been answered at least once."""
     passed = time.perf_counter() - started
     return passed >= (seconds if count >= concurrency else seconds + _PATIENCE)
 

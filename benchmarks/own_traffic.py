@@ -1,4 +1,4 @@
-"""Bodies and streams of a reader's own files, for `make bench ARGS='--own FILE ...'`.
+"""Bodies and streams of a user's own files, for `make bench ARGS='--own FILE ...'`.
 
 A file is one JSON body, JSON Lines of bodies (also gzipped), or one recorded stream of server-sent events. Format and
 kind are detected, as `dragoman inspect` does. Nothing leaves the machine.

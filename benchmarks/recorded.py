@@ -43,7 +43,7 @@ class Selection:
     rounds: int = 3
     compatible: bool = True
     collector: bool = False
-    own: tuple[Path, ...] = ()  # files of the reader's own traffic, instead of the recordings
+    own: tuple[Path, ...] = ()  # files of the user's own traffic, instead of the recordings
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ def _suites(selection: Selection) -> dict[str, list[Row]]:
 
 
 def _own_suites(selection: Selection) -> dict[str, list[Row]]:
-    """A suite for each kind of body in the reader's own files."""
+    """A suite for each kind of body in the user's own files."""
     found, remarks = own_traffic.read(selection.own)
     for remark in remarks:
         print(f"left out: {remark}", file=sys.stderr)

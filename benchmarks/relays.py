@@ -156,7 +156,7 @@ api_key = "k"
 """
 
 
-# ── what is said ──
+# ── requests and answers ──
 
 
 def chat(*, stream: bool, words: str = "Weather in Paris?") -> bytes:
@@ -215,7 +215,7 @@ def process(*command: str, input: str = "", piped: bool = False) -> Iterator[sub
     running: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload]  # noqa: S603 - our own
         command, text=True, env=environment, stderr=None if piped else subprocess.DEVNULL, **streams
     )
-    assert running.stdin is not None  # noqa: S101 - see above
+    assert running.stdin is not None  # noqa: S101 - it is piped
     try:
         if input:
             running.stdin.write(input + "\n")
@@ -321,7 +321,7 @@ def _litellm(program: Path, upstream: str, port: int, folder: Path) -> list[str]
 
 @contextmanager
 def started(relay: Relay, upstream: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """Its port and its process."""
+    """Starts the relay on a free port; yields the port and the process id."""
     port = free_port()
     with process(*relay.command(upstream, port, folder)) as running:
         wait_for(port, running)

@@ -70,7 +70,7 @@ def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterato
     if report.imports is not None:
         yield _import_line(report.imports)
     if report.memory:
-        yield f"peak memory of a stream in flight, beside its answer, {SHORT} and {LONG} chunks of text (no limit)"
+        yield f"peak memory of a stream in flight, without its answer, {SHORT} and {LONG} chunks of text (no limit)"
         yield draw(_memory_grid(report.memory))
 
 

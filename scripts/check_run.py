@@ -27,19 +27,19 @@ PATIENCE = 60.0
 HELLO = [{"role": "user", "content": "Hello"}]
 QUESTIONS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     (
-        "OpenAI's words, Claude answers",
+        "OpenAI's API, Claude answers",
         "/v1/chat/completions",
         {"model": "anthropic/claude-sonnet-5", "messages": HELLO},
         "choices",
     ),
     (
-        "Anthropic's words, GPT answers",
+        "Anthropic's API, GPT answers",
         "/v1/messages",
         {"model": "openai/gpt-5.6", "max_tokens": 500, "messages": HELLO},
         "content",
     ),
     (
-        "Google's words, Claude answers",
+        "Google's API, Claude answers",
         "/v1beta/models/anthropic%2Fclaude-sonnet-5:generateContent",
         {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]},
         "candidates",

@@ -1,4 +1,4 @@
-"""Writes tests/golden: what every sample becomes in every format. A change of behaviour is a difference to review.
+"""Writes tests/golden: what every sample becomes in every format. A change of behaviour shows as a difference.
 
     python scripts/golden.py                             # write the pages again, and name those that changed
     python scripts/golden.py --against main              # what differs from a revision, in full
@@ -27,7 +27,7 @@ print(json.dumps([page(name, whole=True) for name in sys.argv[1:]]))
 
 
 def write(names: list[str]) -> None:
-    from tests.support.golden import PAGES, page, review, reviewed  # noqa: PLC0415 - found by `main`
+    from tests.support.golden import PAGES, page, review, reviewed  # noqa: PLC0415 - after `main` has set the path
 
     kinds: dict[str, list[str]] = {}
     for name in names:
@@ -46,8 +46,8 @@ def write(names: list[str]) -> None:
 
 
 def compare(names: list[str], revision: str) -> None:
-    """The code of the revision, with the cases of this one: its tests need not know them."""
-    from tests.support.golden import page  # noqa: PLC0415 - found by `main`
+    """Prints how the pages of both revisions differ, made from the cases of this one, which the other need not have."""
+    from tests.support.golden import page  # noqa: PLC0415 - after `main` has set the path
 
     with tempfile.TemporaryDirectory() as folder:
         git = ["git", "archive", "--format=zip", f"--output={folder}/src.zip", revision, "src"]

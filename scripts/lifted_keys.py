@@ -20,7 +20,7 @@ def main() -> int:
     files = {**corpus.VENDOR_FILES, **corpus.COMPATIBLE_FILES}
     parser.add_argument("--from", dest="source", choices=sorted(set(files.values())), help="bodies of this format only")
     parser.add_argument("--kind", choices=("request", "response"), help="default: both")
-    parser.add_argument("--bodies", type=int, default=300, help="of each file (default: %(default)s; 0: all)")
+    parser.add_argument("--bodies", type=int, default=300, help="bodies of each file (default: %(default)s; 0: all)")
     parser.add_argument("--keys", type=int, default=15, help="keys to show for each file (default: %(default)s)")
     options = parser.parse_args()
     if not corpus.is_present():

@@ -3,7 +3,7 @@
     python scripts/make_conversations.py 10000 > conversations.jsonl
     python scripts/make_conversations.py 1000 --format anthropic-messages --bad 10 > some-bad.jsonl
 
-The same arguments give the same bytes. With `--bad N` every Nth line is broken in one of the ways files are.
+The same arguments give the same bytes. With `--bad N` every Nth line has one of the defects that real files have.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TOOL = {
 
 
 def conversation(number: int, turns: int = 0) -> dict[str, Any]:
-    """Give one conversation as a Chat Completions request: a question, a call, its result, an answer, some talk.
+    """Return one conversation as a Chat Completions request: a question, a call, its result, an answer, some talk.
 
-    `turns` is how many turns of talk it has at least.
+    `turns` is the least number of turns of talk.
     """
     draw = random.Random(number)  # noqa: S311 - data to try things with
     city, call = draw.choice(CITIES), f"call_{number}"
@@ -58,7 +58,7 @@ def conversation(number: int, turns: int = 0) -> dict[str, Any]:
 
 
 def lines(count: int, target: str, bad: int, turns: int = 0) -> Iterator[bytes]:
-    """Give `count` lines in the format `target`; every `bad`th is broken."""
+    """Yield `count` lines in the format `target`; every `bad`th is broken."""
     for number in range(1, count + 1):
         if bad and number % bad == 0:
             yield BROKEN[number // bad % len(BROKEN)].encode()
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--format", default="openai-chat")
     parser.add_argument("--bad", type=int, default=0, metavar="N")
-    parser.add_argument("--turns", type=int, default=0, metavar="N", help="turns of talk in each, at least")
+    parser.add_argument("--turns", type=int, default=0, metavar="N", help="least number of turns of talk in each")
     arguments = parser.parse_args()
     for line in lines(arguments.count, arguments.format, arguments.bad, arguments.turns):
         sys.stdout.buffer.write(line + b"\n")

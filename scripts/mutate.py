@@ -5,15 +5,15 @@
     python scripts/mutate.py passes/turns.py --show       # list the mutants, run nothing
     python scripts/mutate.py --again                      # run the survivors once more, after a test was written
 
-A mutant is one change of the syntax tree: a comparison or a condition turned round, a constant changed, a statement
-that is only called for its effect left out, a returned value replaced by None (unless it is as false as None). The
-sample is drawn per module, in proportion to its mutants and at least one, always the same for a seed. How tests are
-chosen and run: scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run goes on where
-it stopped; a module whose text changed starts again.
+A mutant is one change of the syntax tree: a comparison or a condition inverted, a constant changed, a call that is made
+only for its effect left out, a returned value replaced by None (unless it is as false as None). The sample takes at
+least one mutant of each module, the others in proportion to its number of mutants; a seed always draws the same sample.
+How tests are chosen and run: scripts/mutate_runs.py. Results are appended to build/mutants/, so that an interrupted run
+continues where it stopped; a module whose text has changed starts again.
 
-killed: a test fails, or takes far longer than without a change. survived: all tests pass that reach the line (as many
-as fit into `--budget`). Undecided: the change could not be run. `EQUIVALENT` names mutants that were judged by hand:
-no test could notice them. The exit code is 1 if fewer than 95 % of the decided mutants are killed. Generated values
+Killed: a test fails, or takes far longer than without the change. Survived: all tests that reach the line pass (as many
+as fit into `--budget`). Undecided: the change could not be run. `EQUIVALENT` names mutants that were judged by hand: no
+test could detect them. The exit code is 1 if fewer than 95 % of the decided mutants are killed. Generated values
 are few here (the profile `quick` of tests/conftest.py).
 """
 
@@ -107,7 +107,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
 
 
 def _is_falsy(value: ast.expr) -> bool:
-    """Whether it is None or as false as None: callers that only ask for the truth could not tell them apart."""
+    """Whether it is None or as false as None: callers that only test for truth could not tell them apart."""
     match value:
         case ast.Constant(value=constant):
             return not constant
@@ -143,7 +143,7 @@ def _operated(found: ast.BinOp) -> ast.AST:
 
 
 def _skipped(tree: ast.Module) -> set[int]:
-    """Nodes inside annotations, decorators, type-checking blocks, raised errors, assertions, sizes of memos: ids."""
+    """Ids of the nodes inside annotations, decorators, type-checking blocks, raised errors, assertions, memo sizes."""
     skipped: set[int] = set()
     for node in ast.walk(tree):
         inner: list[ast.AST] = []
@@ -185,7 +185,7 @@ def mutants_of(text: str) -> list[Mutant]:
 
 
 def mutated(text: str, mutant: Mutant) -> ast.Module:
-    """The tree with that one change."""
+    """The module's tree with this one change."""
     tree = ast.parse(text)
     target = next(node for number, node in enumerate(ast.walk(tree)) if number == mutant.number)
     change = dict(_changes(target))[mutant.kind]
@@ -216,7 +216,7 @@ class Task:
 
 
 def sampled(modules: dict[Path, list[Mutant]], size: int, seed: int) -> list[Task]:
-    """So many mutants (0: all). The first of them are a sample too: all modules are spread over the whole list."""
+    """`count` mutants (0: all). Modules are spread over the whole list, so the first mutants of it are a sample too."""
     total = sum(map(len, modules.values()))
     tasks: list[tuple[float, float, Task]] = []
     for path, mutants in modules.items():
@@ -261,7 +261,7 @@ class Record:
 
 
 def work(tasks: list[Task], records: dict[Path, Record], options: argparse.Namespace) -> Callable[[Session], None]:
-    """What the session does: one task after the other. Sources may change meanwhile."""
+    """Runs one task after the other in the session. The sources may change meanwhile."""
     texts = {task.path: task.path.read_text() for task in tasks}
 
     def run(session: Session) -> None:
@@ -298,13 +298,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="*", default=["codecs", "passes"], help="folders or files under src/dragoman")
     parser.add_argument("--sample", type=int, default=700, help="number of mutants, 0: all (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=15, help="of the sample (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default: %(default)s)")
-    parser.add_argument("--budget", type=float, default=60, help="seconds of pages and of tests (default: %(default)s)")
-    parser.add_argument("--cases", type=int, default=100, help="of a test function (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=15, help="seed of the sample (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=60, help="stop after this time (default: %(default)s)")
+    parser.add_argument("--budget", type=float, default=60, help="seconds for each mutant (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=100, help="cases recorded of each test (default: %(default)s)")
     parser.add_argument("--only", nargs="*", default=TESTS, metavar="TESTS", help="test files besides the golden pages")
     parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
-    parser.add_argument("--share", default="1/1", metavar="I/N", help="only each Nth, from the Ith: for N processes")
+    parser.add_argument("--share", default="1/1", metavar="I/N", help="every Nth mutant, from the Ith: for N processes")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")

@@ -1,8 +1,8 @@
-"""The golden pages against changed modules, for scripts/mutate_runs.py.
+"""Runs the golden pages against changed modules, for scripts/mutate_runs.py.
 
 A page is made case by case and compared with the digests of its cases, up to the first difference. The digests are
-taken without a change, so a page that differs in a case is not as tests/golden says, once that is written from the same
-code. Most changes are detected in a fraction of a second. All pages that call the changed function are tried.
+taken from the unchanged code, so a case that differs from them would also differ from tests/golden, if that is up to
+date. Most changes are detected in a fraction of a second. All pages that call the changed function are tried.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 LEAST_SECONDS = 2.0
-"""CPU seconds that each page may take, besides a multiple of what it took when it was recorded."""
+"""CPU seconds that each page may take, in addition to a multiple of what it took when it was recorded."""
 DIFFERS, ENDLESS, ALIKE = 1, 9, 0
 """Exit codes of a process that compares pages."""
 
@@ -26,9 +26,9 @@ class Page:
     name: str
     seconds: float
     called: dict[str, set[int] | None]
-    """File -> the first lines of its functions that the page calls; None: it has changed since that was recorded."""
+    """File -> the first lines of its functions that the page calls; None: the file has changed since the recording."""
     digests: list[int]
-    """Of its cases."""
+    """One for each case."""
 
     def may_call(self, place: str, starts: set[int]) -> bool:
         called = self.called.get(place, set())
@@ -40,7 +40,7 @@ def digest(case: tuple[str, str, str]) -> int:
 
 
 def difference(page: Page) -> str | None:
-    """The first case that is not as recorded."""
+    """The first case that differs from its recorded digest, or None."""
     from tests.support.golden import cases_of  # noqa: PLC0415 - after the changed module
 
     number = -1
@@ -68,7 +68,7 @@ def compare(pages: list[Page], answer: int) -> int:
 
 
 def affordable(pages: list[Page], seconds: float) -> list[Page]:
-    """The first pages that take no longer together."""
+    """The first pages, as many as take no longer than `seconds` together, but at least one."""
     chosen: list[Page] = []
     for page in pages:
         seconds -= page.seconds
@@ -112,7 +112,7 @@ class Golden:
         return place not in page.called, -self.killers[place][page.name], is_other, page.seconds
 
     def near(self, place: str) -> list[Page]:
-        """Pages for a change of what an import computes: other modules may use it, so the folder counts."""
+        """Pages for a change of what an import computes: all that call its folder, where modules may use it."""
         folder = place.rpartition("/")[0] + "/"
         near = [page for page in self.pages if any(one.startswith(folder) for one in page.called)]
         return sorted(near, key=lambda page: self._rank(page, place))

@@ -2,10 +2,9 @@
 
 Tests are collected once, in a session of pytest that runs none of them itself. Each run is a fork of that session: it
 replaces the code of the changed functions in place, and runs the tests that reach the changed line, those that detected
-earlier changes of the module first. Which lines a test reaches is recorded once per test file. A change of something
-that is computed while modules are imported cannot be made in place: a process that has not imported dragoman yet
-imports the changed module, and then runs the tests of `COLD`. In both cases the golden pages come first
-(scripts/mutate_golden.py).
+earlier changes of the module first. Which lines a test reaches is recorded once per test file. Values computed during
+an import cannot be changed in place: for those, a process that has not imported dragoman yet imports the changed
+module, and then runs the tests of `COLD`. In both cases the golden pages come first (scripts/mutate_golden.py).
 """
 
 import ast
@@ -39,17 +38,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dragoman"
 RESULTS = ROOT / "build" / "mutants"
 TRACED_CALLS = 40
-"""Calls of one function in a row that reach no new line: then its lines are no longer recorded, for this test."""
+"""After so many calls in a row without a new line, the lines of a function are no longer recorded for this test."""
 MEMORY = 4 << 30
 SLOW = 5.0
-"""CPU seconds after which the recording of a test ends: what it reached by then counts, and the test is run last."""
+"""CPU seconds after which the recording of a test ends: the lines reached by then count, and the test is run last."""
 WAITS = 20
-"""How often a child that could not work is waited for, in a row."""
+"""How many times in a row to wait again for a child that got no CPU time."""
 PATIENCE = 300.0
 """Seconds for one recording. The machine may be busy."""
 
-# Tests that are about codecs/ and passes/, in the order in which they are recorded. Not here: what measures cost or
-# memory, and what needs servers or the vendors' SDKs. Some of these read recordings where there are any.
+# Tests of codecs/ and passes/, in the order in which they are recorded, without those that measure cost or memory, and
+# those that need servers or the vendors' SDKs. Some of these read recordings, if there are any.
 TESTS = (
     "tests/laws/test_survivors.py",
     "tests/laws/test_every_edit.py",
@@ -110,7 +109,7 @@ CASES = (
     "tests/laws/test_whole_and_streamed.py",
     "tests/datasets/*s.py",
 )
-"""Files that the cases of golden pages are made by."""
+"""Files that make the cases of golden pages."""
 
 # Folder under src/dragoman -> test files for a change that needs a fresh import. `{folder}` is the codec's.
 COLD = {
@@ -163,7 +162,7 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 def _own(code: CodeType) -> tuple[Any, ...]:
-    """What a code object says itself, without the functions in it."""
+    """The content of a code object itself, without the functions in it."""
     constants = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
 
@@ -179,7 +178,7 @@ def _numbered(code: CodeType) -> dict[tuple[str, int, int], CodeType]:
 
 
 def changed_functions(text: str, tree: ast.Module, path: Path) -> dict[CodeType, CodeType] | None:
-    """Code before -> code after, of functions; None if code that runs while importing is changed."""
+    """Old code -> new code of the changed functions; None if code that runs during the import changed."""
     before = _numbered(compile(text, str(path), "exec", dont_inherit=True))
     after = _numbered(compile(tree, str(path), "exec", dont_inherit=True))
     for key, code in after.items():
@@ -190,7 +189,7 @@ def changed_functions(text: str, tree: ast.Module, path: Path) -> dict[CodeType,
 
 
 def replace_code(functions: Iterable[FunctionType], changed: dict[CodeType, CodeType]) -> bool:
-    """False if no function has that code, or one cannot get the new one, because it closes over other names."""
+    """False if no function has that code, or if one cannot get the new code because it closes over other names."""
     replaced = False
     for function in functions:
         code = changed.get(function.__code__)
@@ -208,7 +207,7 @@ def replace_code(functions: Iterable[FunctionType], changed: dict[CodeType, Code
 
 
 class Tracer:
-    """Notes the lines of some files, of each function until `TRACED_CALLS` calls in a row reach no new one."""
+    """Records which lines of some files run, of each function until `TRACED_CALLS` calls in a row reach no new line."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._files = frozenset(files)
@@ -269,7 +268,7 @@ class Coverage:
     recorded: set[str] = field(default_factory=set)
 
     def add(self, rows: dict[str, Any], sources: dict[str, str]) -> None:
-        """Lines of a file that has changed since then count as reached if the file was."""
+        """Adds recorded tests. If a file has changed since the recording, all of its lines count as reached."""
         for name, (seconds, lines) in rows.items():
             reached = {
                 file: int(bits, 16) if sources[file] == self.digests.get(file) else -1 for file, bits in lines.items()
@@ -281,9 +280,9 @@ class Coverage:
 
 
 def spread(cases: list[str]) -> list[str]:
-    """The cases of one test function in an order of their own: first those that bring a word that no earlier id has.
+    """The cases of one test function, shuffled, but those whose id has a word that no earlier id has come first.
 
-    So the first dozen cases of a test over all formats has every format.
+    So the first dozen cases of a test over all formats contain every format.
     """
     shuffled = cases.copy()
     random.Random(cases[0].partition("[")[0]).shuffle(shuffled)  # noqa: S311 - a sample, not a secret
@@ -346,12 +345,12 @@ class Session:
         for name in self._items:
             self._by_function[name.partition("[")[0]].append(name)
         self._by_function = {function: spread(cases) for function, cases in self._by_function.items()}
-        gc.unfreeze()  # tests/conftest.py freezes what is there before the first test
+        gc.unfreeze()  # tests/conftest.py freezes existing objects before the first test
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename in self._names:
                 self._functions[one.__code__.co_filename].append(one)
             if isinstance(one, _lru_cache_wrapper) and (getattr(one, "__module__", "") or "").startswith("dragoman."):
-                one.cache_clear()  # what collecting has computed hides a change
+                one.cache_clear()  # a value computed during collection would hide a change
         gc.collect()
         gc.freeze()  # so that forked processes share these pages
         with contextlib.redirect_stdout(sys.__stdout__):
@@ -382,7 +381,7 @@ class Session:
             self.coverage.add({name: row for name, row in found["tests"].items() if row}, found["sources"])
 
     def _record_pages(self) -> None:
-        """Reads the recordings of the golden pages, and makes those that are missing: for each kind of page.
+        """Reads the recordings of the golden pages of each kind, and makes those that are missing.
 
         Which functions a page calls is recorded once: tracing takes longer than making the page.
         """
@@ -409,7 +408,7 @@ class Session:
             self.golden.load(found["pages"], self.coverage.digests)
 
     def _recorded_page(self, name: str, called: Any = None) -> Any:
-        """What `Golden.load` reads; `called`: as it was recorded earlier."""
+        """One row for `Golden.load`. `called`: the calls from an earlier recording, which are not traced again."""
 
         def child(answer: int) -> int:
             start = time.process_time()
@@ -431,7 +430,7 @@ class Session:
         return json.loads(output)
 
     def _some_cases(self, names: list[str]) -> list[str]:
-        """At most so many cases of each test function, spread over its parameters."""
+        """At most `cases` cases of each test function, spread over its parameters; of `BY_BODY` all."""
         functions: dict[str, list[str]] = defaultdict(list)
         for name in names:
             functions[name.partition("[")[0]].append(name)
@@ -482,7 +481,7 @@ class Session:
     # ── runs ──
 
     def judge(self, path: Path, text: str, tree: ast.Module, line: int, budget: float) -> tuple[str, str]:
-        """(killed, survived or undecided; by which test, or why not)."""
+        """(killed, survived or undecided; the test or page that killed it, or the reason)."""
         place = place_of(path)
         changed = changed_functions(text, tree, path)
         if changed is not None and (page := self._differing_page(path, changed, budget)) is not None:
@@ -517,7 +516,7 @@ class Session:
         return None if code == ALIKE else _last(output, code)
 
     def _in_order(self, place: str, tests: list[Reach], budget: float) -> list[Reach]:
-        """One case of each test function after the other: those that killed before first, then the quickest."""
+        """One case of each test function, then a second of each, and so on; earlier killers first, then quick ones."""
         killers = self.killers[place]
         cases: dict[str, list[Reach]] = defaultdict(list)
         for test in sorted(tests, key=lambda one: one.seconds):
@@ -537,7 +536,7 @@ class Session:
         return chosen
 
     def _further(self, tests: list[Reach], budget: float) -> list[Reach]:
-        """Cases that were not recorded, of functions that have one which reaches the line."""
+        """Cases that were not recorded, of test functions of which a recorded case reaches the line."""
         cases: dict[str, list[Reach]] = defaultdict(list)
         for test in tests:
             cases[test.function].append(test)
@@ -577,7 +576,7 @@ class Session:
     def _warm_elsewhere(
         self, path: Path, changed: dict[CodeType, CodeType], reaching: list[Reach], budget: float
     ) -> tuple[str, str] | None:
-        """A kill by a test of `BY_BODY` that reaches the module: its recording may end before it reaches the line."""
+        """A kill by a test of `BY_BODY` that reaches the module: its recording may have ended before the line."""
         place, known = place_of(path), {test.id for test in reaching}
         others = [test for test in self.coverage.tests if place in test.lines and test.id not in known]
         chosen = self._in_order(place, [test for test in others if test.id.startswith(BY_BODY)], budget)
@@ -713,23 +712,23 @@ def cold_files(path: Path) -> tuple[str, ...]:
 
 
 def _last(output: bytes, code: int) -> str:
-    """The test or page that was begun last, and how the process ended if it was not by a failure."""
+    """The test or page that began last, and how the process ended if not by an ordinary failure."""
     last = output.decode(errors="replace").rstrip("\n").rpartition("\n")[2]
     return last if code in {0, 1} or not last else f"{last} ended with {code}"
 
 
 def _watch(name: str, answer: int) -> None:
-    """Says which test begins, so that the parent knows which one failed or did not end."""
+    """Tells the parent which test begins, so that it can name the one that failed or did not end."""
     os.write(answer, f"{name}\n".encode())
 
 
 def idle_limit(tests: list[Reach]) -> float:
-    """Seconds for one test: far more than the slowest of them took."""
+    """Seconds that one test may take: far more than the slowest of them took."""
     return 20 + 10 * max((test.seconds for test in tests), default=0.0)
 
 
 def seconds_used(process: int) -> float:
-    """CPU seconds of a process; without end where the system does not say."""
+    """CPU seconds that a process has used; infinity where the system does not report them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
@@ -738,9 +737,9 @@ def seconds_used(process: int) -> float:
 
 
 def forked(child: Callable[[int], int], idle: float) -> tuple[int, bytes]:
-    """Exit code (negative: a signal) and what the child wrote to its pipe.
+    """Runs `child` in a fork. Returns its exit code (negative: a signal) and what it wrote to its pipe.
 
-    It is killed if it writes nothing for `idle` seconds, unless it could not work in them because the machine is busy.
+    It is killed if it writes nothing for `idle` seconds, unless it got little CPU time because the machine is busy.
     """
     reading, writing = os.pipe()
     process = os.fork()

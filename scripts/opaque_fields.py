@@ -2,7 +2,7 @@
 
     python scripts/opaque_fields.py        # needs the recorded traffic that the tests use
 
-Counted are the recorded requests and answers in which such a key or block stands. The second list comes from the
+The counts are of recorded requests and answers that contain such a key or block. The second list comes from the
 vendors' SDK types (tests/judges/sdk_gaps.json): documented fields that the wire structs do not even name.
 """
 

@@ -63,7 +63,7 @@ Every command with its options, as `dragoman COMMAND --help` prints them.
 
 
 def described(table: type[msgspec.Struct]) -> dict[str, str]:
-    """Field -> the string below it."""
+    """Field -> the docstring below it."""
     body = ast.parse(inspect.getsource(table)).body[0]
     assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class
     found: dict[str, str] = {}
@@ -155,7 +155,7 @@ def _help(parser: argparse.ArgumentParser) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of `dragoman batch convert` and its like."""
+    """The parsers of subcommands, such as `dragoman batch convert`."""
     for group in parser._subparsers._group_actions if parser._subparsers else ():  # noqa: SLF001 - argparse has no other way
         yield from typing.cast("dict[str, argparse.ArgumentParser]", group.choices).values()
 

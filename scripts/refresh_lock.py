@@ -41,7 +41,7 @@ PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9._!+-]+)")
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 
 Pins = dict[str, tuple[str, str]]
-"""Normalised name -> name as it is written, version."""
+"""Normalised name -> name as the project spells it, version."""
 Hashes = dict[str, frozenset[str]]
 """Normalised name -> `sha256:…` of all files of the version."""
 
@@ -94,7 +94,7 @@ def read_lock(text: str) -> tuple[Pins, Hashes]:
     return pins, hashes
 
 
-# ── what pip finds ──
+# ── what pip resolves ──
 
 
 def resolve_all(requirements: Iterable[str]) -> Pins:
@@ -116,7 +116,7 @@ def resolve_all(requirements: Iterable[str]) -> Pins:
 
 
 def resolve_some(requirements: Iterable[str], fixed: Pins) -> Pins:
-    """What pip would install for these requirements, with all other versions fixed."""
+    """The versions that pip would install for these requirements, with all other versions fixed."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write("".join(f"{name}=={version}\n" for name, version in fixed.values()))
         constraints.flush()
@@ -135,8 +135,8 @@ def resolve_some(requirements: Iterable[str], fixed: Pins) -> Pins:
 def published(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Name, version and hash of all files that pip's indexes list for these projects.
 
-    By pip itself, so that its configuration (indexes, certificates, proxies, credentials) holds here too. It has no
-    command for this, so its insides are used.
+    pip itself asks the indexes, so its configuration (certificates, proxies, credentials) applies. It has no command
+    for this, so its internal modules are used.
     """
     from pip._internal.commands import create_command  # noqa: PLC0415 - only where hashes are looked up
     from pip._internal.index.collector import parse_links  # noqa: PLC0415
@@ -157,7 +157,7 @@ def published(names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def version_of(file: str) -> str | None:
-    """The version that a wheel or a source archive is of."""
+    """The version of a wheel or source archive, from its file name."""
     from pip._vendor.packaging import utils  # noqa: PLC0415 - see above
 
     try:
@@ -168,7 +168,7 @@ def version_of(file: str) -> str | None:
 
 
 def hashes_of(pins: Pins, known: Hashes) -> Hashes:
-    """Known hashes, and those of the index for the others."""
+    """The known hashes, and those of the index for all other projects."""
     from pip._vendor.packaging.version import Version  # noqa: PLC0415 - see above
 
     found: dict[str, set[str]] = {name: set() for name in pins if not known.get(name)}

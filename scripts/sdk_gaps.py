@@ -1,4 +1,4 @@
-"""Removes from tests/judges/sdk_gaps.json what the wire structs model by now, and prints what they do not model yet.
+"""Removes rows from tests/judges/sdk_gaps.json that the wire structs model by now, and prints fields not listed yet.
 
 New rows are written by hand, with a reason: see tests/judges/test_sdk_fields.py.
 """

@@ -2,9 +2,9 @@
 
     python scripts/try_agents.py [--only claude,codex,gemini,opencode] [--targets gemini,ollama-chat]
 
-The agents are npm packages; what is missing is put into `.clients` (DRAGOMAN_CLIENTS names another folder). Each runs
-without a screen in a shell that has evaluated what `dragoman serve --print-env` prints: tests/gateway/agents.py. Agents
-that cannot be installed are named, and the exit code is 1.
+The agents are npm packages; missing ones are installed into `.clients` (DRAGOMAN_CLIENTS names another folder). Each
+runs without a terminal, in a shell that has evaluated the output of `dragoman serve --print-env`: see
+tests/gateway/agents.py. Agents that cannot be installed are named, and the exit code is 1.
 """
 
 from __future__ import annotations
