@@ -40,7 +40,7 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """The family that writes and reads its metadata and usually its signatures. gemini and vertex are one family."""
 
     signature_family: str = ""
-    """The family of its signatures, if it is another one: two APIs of one vendor."""
+    """The family of its signatures, if it differs from `family`: two APIs of one vendor sign alike."""
     translates: Mapping[str, frozenset[str]] = {}
     """Keys of another family's metadata that this API has under other names; its codec translates them."""
 
@@ -65,9 +65,9 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     message_names: bool = True
     """Whether a message of a request can name its speaker."""
     merge_model_turns: bool = False
-    """Adjacent assistant messages become one (Gemini counts calls per model turn)."""
+    """Whether adjacent assistant messages are merged (Gemini counts calls per model turn)."""
     first_turn_user: bool = False
-    """A history that opens with the assistant gets an empty user turn before it (Gemini)."""
+    """Whether a history that begins with the assistant gets an empty user turn before it (Gemini)."""
     final_assistant: Literal["any", "trimmed"] = "any"
     """Whether a trailing assistant message (prefill) must not end in white space (Anthropic)."""
     no_prefill_models: re.Pattern[str] = NEVER
@@ -81,16 +81,16 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """The exact length of an alias, if all ids must have the same length (Mistral)."""
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}")
     unanswered_calls: bool = False
-    """Whether a call may stand without a result (stored conversations: the call is often what is to be learned)."""
+    """Whether a call may have no result (stored conversations: the call is often what a model is to learn)."""
     tools_with_calls: bool = False
-    """A history with calls needs tool definitions (Anthropic)."""
+    """Whether a history with calls needs tool definitions (Anthropic)."""
     sends_foreign_ids: bool = True
     """Whether call ids that this family did not mint may be sent to it (Vertex v1 refuses them)."""
 
     stop_limit: int | None = None
     blank_stop: bool = True
-    cache_marks: int | None = None
-    """How many cache marks one request may carry; None when the API does not count."""
+    cache_marks: int = 0
+    """How many cache marks one request may have."""
     no_forced_choice_models: re.Pattern[str] = NEVER
     """Models that refuse a tool choice that forces a call."""
     no_output_schema_models: re.Pattern[str] = NEVER
@@ -101,7 +101,7 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
     counts_searches: bool = False
     """Whether its usage counts web searches."""
-    says_logprobs: bool = False
+    has_logprobs: bool = False
     """Whether its answers can have log probabilities."""
     hosted: Mapping[str, HostedRule] = {}
     """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""

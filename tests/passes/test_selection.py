@@ -114,15 +114,15 @@ def test_profiles_that_are_remembered_are_few() -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     memory: set[str] = set()
-    assert module._take((f"id_{number}" for number in range(20_000)), None, memory)  # noqa: SLF001
+    assert module._accepts((f"id_{number}" for number in range(20_000)), None, memory)  # noqa: SLF001
     assert 0 < len(memory) <= 8_192
     for number in range(8_200):
-        assert module._take((f"more_{number}",), None, memory)  # noqa: SLF001
+        assert module._accepts((f"more_{number}",), None, memory)  # noqa: SLF001
         assert len(memory) <= 8_192
     memory.clear()
-    assert module._take(("a" * 1_000, "b"), None, memory)  # noqa: SLF001
+    assert module._accepts(("a" * 1_000, "b"), None, memory)  # noqa: SLF001
     assert memory == {"b"}
-    assert not module._take(("c", "c c"), re.compile(r"\w+"), memory)  # noqa: SLF001
+    assert not module._accepts(("c", "c c"), re.compile(r"\w+"), memory)  # noqa: SLF001
     assert memory == {"b", "c"}
 
 

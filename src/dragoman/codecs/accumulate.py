@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from dragoman.codecs.arguments import read_arguments
-from dragoman.codecs.failures import refusal_told
+from dragoman.codecs.failures import last_text_as_refusal
 from dragoman.codecs.media import joined_base64
 from dragoman.errors import StreamError, TruncatedStream
 from dragoman.ir import (
@@ -121,7 +121,7 @@ class Lane:
         self.end_flow()
         return self._start_open(call)
 
-    def start_sound(self, sound: Audio) -> int:
+    def start_audio(self, sound: Audio) -> int:
         """Start an audio part, which continues beside the running text and ends with the answer."""
         return self._start_open(sound)
 
@@ -349,7 +349,7 @@ def _with_refusal(messages: tuple[Message, ...], finish: Finish) -> tuple[tuple[
     if type(last) is Text and isinstance(words, str) and last.text.endswith(words):
         before = last.text.removesuffix(words)  # a text that came before it, in formats that join them
         parts = (*parts[:-1], *([Text(before)] if before else []), structs.replace(last, text=words))
-    reported = refusal_told(parts, words)
+    reported = last_text_as_refusal(parts, words)
     if reported is None:
         return messages, finish
     refused = structs.replace(finish, reason="refusal", explanation=None)

@@ -182,7 +182,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
     def _delta(self, block: int, kind: str, **fields: Any) -> bytes:
         raise NotImplementedError
 
-    def _tell_empty(self, part: Outgoing) -> list[bytes]:
+    def _spell_empty(self, part: Outgoing) -> list[bytes]:
         """Return all events of a block without text."""
         return [*self._start_flow(part), self._stop(part.block)]
 
@@ -358,7 +358,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
             if part.block >= 0:
                 return self._stop_signed(part, end)
             signature = end.signature or getattr(content, "signature", None)
-            return self._tell_empty(part) if signature is None else self._spell_signature(Text(""), signature)
+            return self._spell_empty(part) if signature is None else self._spell_signature(Text(""), signature)
         if kind is ToolCall:
             return self._end_arguments(part) + self._stop_signed(part, end)
         if kind is Reasoning:

@@ -107,7 +107,7 @@ class BlockDecoder(EventDecoder, Generic[Block, Carrier]):
         events, self._events = self._events, []
         return events
 
-    def _tell_finish(self) -> None:
+    def _emit_finish(self) -> None:
         self._events.append(Finished(self._finish(), metadata={self.family: self._late} if self._late else None))
 
     def _end_blocks(self) -> None:

@@ -72,7 +72,7 @@ def status_of_kind(kind: FailureKind) -> int:
     return _STATUS_OF_KIND[kind]
 
 
-def tell_of_kind(failure: Failure, arrives: FailureKind, log: LossLog) -> None:
+def report_lost_kind(failure: Failure, arrives: FailureKind, log: LossLog) -> None:
     """Report a kind of error that a stream loses: an error there has no status, and its body may not state it."""
     if failure.kind not in {arrives, "truncated"}:  # only dragoman uses the kind "truncated"
         why = f"an error in a stream of this API reads as {arrives!r}"
@@ -148,7 +148,7 @@ def _is_shown(part: AnyPart) -> bool:
 _HEAD = {"id": "id of the answer", "model": "name of the model", "created": "time of creation"}
 
 
-def refusal_told(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
+def last_text_as_refusal(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
     """Return the parts with the last text as a refusal if the API repeats it as the explanation of the end, else None.
 
     A refusal with text is sent this way to APIs that have no refusal part, and read back this way.

@@ -81,7 +81,7 @@ def _may_have(trait: int, request: Request) -> bool:
     return traits is None or bool(traits[0] & trait)
 
 
-def knows_not(unknown: UnknownKeys, kind: str, keys: Iterable[str]) -> bool:
+def is_any_unknown(unknown: UnknownKeys, kind: str, keys: Iterable[str]) -> bool:
     """Whether one of these keys of such an object, in either spelling, is unknown."""
     names = unknown.get(kind)
     return names is not None and any(_camel_case(key) in names for key in keys)
@@ -217,7 +217,7 @@ class _Keys:
         return changed
 
     def _kept_opaque(self, part: Opaque, kind: str) -> Opaque | None:
-        if part.origin != GOOGLE or not knows_not(self._unknown, kind, part.block or ()):
+        if part.origin != GOOGLE or not is_any_unknown(self._unknown, kind, part.block or ()):
             return part
         self._log.drop(part, "", part.kind, _WHY)
         return None

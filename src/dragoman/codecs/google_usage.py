@@ -39,7 +39,7 @@ _LISTS = {
 }
 DETAILS_OF_GENERATE = frozenset(_LISTS)
 DETAILS_OF_INTERACTIONS = frozenset(_LISTS.values())
-SOUND = frozenset({"audio_input", "audio_output"})
+AUDIO_COUNTS = frozenset({"audio_input", "audio_output"})
 
 
 class _UsageWire(Struct, frozen=True, gc=False):
@@ -154,11 +154,11 @@ def _other_modalities(raw: Raw) -> tuple[int | None, dict[str, int] | None]:
         for word, count in _entries(counts.get(name, []), "tokens") or ()
         if count > 0
     }
-    sound = {ours: found[name, "audio"] for ours, name in _SOUND_IN.items() if (name, "audio") in found}
+    sound = {ours: found[name, "audio"] for ours, name in _AUDIO_IN.items() if (name, "audio") in found}
     return found.get(("input_tokens_by_modality", "image")), sound or None
 
 
-_SOUND_IN = {"audio_input": "input_tokens_by_modality", "audio_output": "output_tokens_by_modality"}
+_AUDIO_IN = {"audio_input": "input_tokens_by_modality", "audio_output": "output_tokens_by_modality"}
 
 
 def read_usage(raw: Raw, family: str) -> Usage:
@@ -184,7 +184,7 @@ def read_usage(raw: Raw, family: str) -> Usage:
 def write_usage(usage: Usage, thoughts: int, cached: int | None, total: int) -> dict[str, Any]:
     """Return any usage as that of an interaction."""
     counts = _UsageWire(usage.input, usage.output - thoughts, thoughts, 0, cached or 0, total)
-    lists = zip(_SOUND_IN.values(), by_modality(usage), strict=True)
+    lists = zip(_AUDIO_IN.values(), by_modality(usage), strict=True)
     details = {
         name: [{"modality": word.lower(), "tokens": count} for word, count in entries]
         for name, entries in lists

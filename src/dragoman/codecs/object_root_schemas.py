@@ -61,7 +61,7 @@ def _schemas() -> ModuleType:
 
 
 @lru_cache(maxsize=512)
-def _says_object(schema: bytes) -> bool:
+def _declares_object(schema: bytes) -> bool:
     root = parse_json(Raw(schema))
     return isinstance(root, dict) and root.get("type") == "object"
 
@@ -72,7 +72,7 @@ def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
     if parameters is None:
         return None
     schema = bytes(to_raw(parameters))
-    if schema.startswith(b'{"type":"object"') or _says_object(schema):
+    if schema.startswith(b'{"type":"object"') or _declares_object(schema):
         return parameters
     return object_schema(tool, tools, log, target)
 

@@ -283,7 +283,7 @@ class _Beside:
             value = self._decode(raw)
         except msgspec.ValidationError:
             return self.default
-        if value in _SAYS_NOTHING:
+        if value in _EMPTY_VALUES:
             return self.default
         del keys[key]
         if key != self._key:
@@ -319,7 +319,7 @@ class _Beside:
 
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
-_SAYS_NOTHING: tuple[Any, ...] = (None, (), {})
+_EMPTY_VALUES: tuple[Any, ...] = (None, (), {})
 
 
 def _is_set(field: str) -> str:

@@ -219,7 +219,7 @@ def report_json_instruction(request: Request, log: LossLog) -> None:
     log.degrade(request, "output", what, why)
 
 
-def says_json(messages: tuple[Message, ...]) -> bool:
+def mentions_json(messages: tuple[Message, ...]) -> bool:
     return any("json" in message.text.lower() for message in messages)
 
 
@@ -228,7 +228,7 @@ def announcing_json(request: Request, log: LossLog) -> Request:
 
     «Response input messages must contain the word 'json' in some form».
     """
-    if says_json(request.messages):
+    if mentions_json(request.messages):
         return request
     log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))

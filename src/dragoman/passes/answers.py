@@ -1,4 +1,4 @@
-"""Adapts an answer to the client's request: names and kinds of tools as the client declared them."""
+"""Adapts an answer to the client's format and request: reports losses, restores tools as the client declared them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     report_private_answer(completion, profile, log)
     if completion.usage is not None:
         report_counts(completion, completion.usage, profile, log)
-    if completion.logprobs and not profile.says_logprobs:
+    if completion.logprobs and not profile.has_logprobs:
         log.drop(completion, "logprobs", "log probabilities", "answers of this API have no such list")
     if not profile.names_speakers and profile.family not in (completion.metadata or ()):
         for message in completion.messages:
@@ -67,9 +67,9 @@ def _finished_by_calls(completion: Completion, profile: Profile, log: LossLog) -
     if is_own or not calls:
         return completion
     if not all(call.parsed for call in calls):
-        log.invent(completion, "finish", "finish reason length", "a call is not whole, and nothing says how it ended")
+        log.invent(completion, "finish", "finish reason length", "a call is incomplete and the answer gives no reason")
         return structs.replace(completion, finish=Finish("length"))
-    log.invent(completion, "finish", "finish reason tool_calls", "the answer calls tools and does not say how it ended")
+    log.invent(completion, "finish", "finish reason tool_calls", "the answer calls tools and gives no reason")
     return structs.replace(completion, finish=Finish("tool_calls"))
 
 
@@ -79,7 +79,7 @@ def _without_speakers(completion: Completion, log: LossLog) -> Completion:
     for message in completion.messages:
         nameless = message if message.name is None else structs.replace(message, name=None)
         if nameless is not message:
-            log.drop(message, "name", "name of the speaker", "answers of this API do not name one")
+            log.drop(message, "name", "name of the speaker", "answers of this API have none")
             log.replaced(nameless, message)
         messages.append(nameless)
     return structs.replace(completion, messages=tuple(messages))
@@ -158,7 +158,7 @@ class _Declared:
         self.names = {tool.name for tool in request.tools}
         self.custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
         self.functions: dict[str, ToolDefinition] = {}
-        """Functions that the vendor's tools were sent as."""
+        """The functions that replaced vendors' tools in the request."""
         for tool in request.tools:
             if isinstance(tool, ProviderTool) and tool.functions:
                 self._add_functions(tool)
@@ -172,7 +172,7 @@ class _Declared:
                 self.custom.add(function.name)
 
     def returns_whole(self, name: str) -> bool:
-        """Whether its calls can be written only when complete."""
+        """Whether calls of this tool can be written only when complete."""
         function = self.functions.get(name)
         return name in self.custom or (function is not None and has_note(function.metadata, CLIENT_ITEM))
 
@@ -225,7 +225,7 @@ class RestoredEvents:
     """Restores the client's tools in a stream.
 
     Names are restored at the start of a call. Calls of custom tools are held back until they are complete, because only
-    then are their arguments known to be one text; so are calls that become items of their own.
+    then is it known whether their arguments are one text; so are calls that become items of their own.
     """
 
     def __init__(self, request: Request) -> None:

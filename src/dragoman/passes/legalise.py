@@ -3,10 +3,9 @@
 What a conversation contains is known as traits (ir/traits.py). Each pass names the traits that call for it, given the
 target's profile; most requests have none of them and are returned as they are.
 
-Order matters: pairing first, because every later pass may rely on results standing right behind their calls; names
-after pairing, because it fills in names of results; turns last, when nothing moves any more. A pass that moves or
-drops messages can create a trait that a later one is there for, so once such a pass has run, all later ones that look
-at turns run too.
+Order matters: pairing comes before names and turns, because they rely on results that directly follow their calls, and
+because it fills in names of results; turns come last, when nothing else moves messages. A pass that moves or drops
+messages can create a trait that a later pass handles, so once such a pass has run, all later ones about turns run too.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ Pass: TypeAlias = Callable[[Request, Profile, LossLog], Request]
 
 
 class Step(NamedTuple):
-    """A pass, the traits that call for it in some target, and whether it moves or drops messages."""
+    """A pass, the traits that call for it given a target's profile, and whether it moves or drops messages."""
 
     run: Pass
     needed_by: Callable[[Profile], int]
@@ -168,16 +167,16 @@ class _Target:
         if (
             self.profile.call_id is not None
             and not self._good_ids.issuperset(calls)
-            and not _take(calls, self.profile.call_id, self._good_ids)
+            and not _accepts(calls, self.profile.call_id, self._good_ids)
         ):
             bits |= ODD_ID
-        if not self._good_names.issuperset(calls.values()) and not self._take_names(calls.values()):
+        if not self._good_names.issuperset(calls.values()) and not self._accepts_names(calls.values()):
             bits |= ODD_NAME
         return bits
 
     def tool_traits(self, request: Request, names: AbstractSet[str]) -> int:
         bits = 0
-        if not self._good_names.issuperset(names) and not self._take_names(names):
+        if not self._good_names.issuperset(names) and not self._accepts_names(names):
             bits |= ODD_NAME
         if len(names) < len(request.tools):
             bits |= SAME_TOOL_NAMES
@@ -193,15 +192,15 @@ class _Target:
         too_many = profile.stop_limit is not None and len(stop) > profile.stop_limit
         return ODD_SETTING if too_many or (stop and not profile.blank_stop) else 0
 
-    def _take_names(self, names: Iterable[str]) -> bool:
-        return _take(names, self.profile.tool_name, self._good_names)
+    def _accepts_names(self, names: Iterable[str]) -> bool:
+        return _accepts(names, self.profile.tool_name, self._good_names)
 
 
 _MOST_REMEMBERED = 8192
 _LONGEST_REMEMBERED = 128
 
 
-def _take(texts: Iterable[str], pattern: re.Pattern[str] | None, memory: set[str]) -> bool:
+def _accepts(texts: Iterable[str], pattern: re.Pattern[str] | None, memory: set[str]) -> bool:
     """Whether all match the pattern; short matches are cached."""
     for text in texts:
         if pattern is not None and pattern.fullmatch(text) is None:

@@ -1,6 +1,6 @@
-"""Tool names outside the target's alphabet get an alias, the same on definition, choice, call and result.
+"""Tool names that the target refuses get an alias, the same on definition, choice, call and result.
 
-The alias depends on the name alone, so the request is enough to find the tool that an answer means.
+The alias depends on the name alone, so the client's request is enough to restore the name in an answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs hold (law 8): every result follows its call, in call order, all results of a turn together.
+"""Pairs hold (law 8): every result follows its call, in call order, with all results of a turn together.
 
 What cannot be paired is repaired and reported: an unanswered call gets an error result (except in formats of stored
 conversations, where it may stay unanswered), a result without a call is dropped, of two results for one call the last
@@ -51,7 +51,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
 
 
 def answer_last_calls(request: Request, profile: Profile, log: LossLog) -> Request:  # noqa: ARG001
-    """Answers the calls of the last message. Pairing has done so already where it ran."""
+    """Adds error results for the calls of the last message, unless `pair_results` has run and added them."""
     content = request.messages[-1].content_held
     calls = [] if isinstance(content, str) else [part for part in content if isinstance(part, ToolCall)]
     if not calls:
@@ -132,7 +132,7 @@ def _end_of_results(messages: list[Message], index: int) -> int:
 def _chosen(calls: tuple[ToolCall, ...], answers: _Answers, end: int, log: LossLog) -> list[ToolResult | None]:
     """For each call its own result: by order where calls share an id, else the last one with its id.
 
-    A result at `end` or later comes after other messages, which it then precedes.
+    A result at `end` or later came after other messages; it moves before them.
     """
     calls_left = Counter(call.id for call in calls)
     queues = {call_id: deque(results) for call_id, results in answers.items()}
@@ -170,7 +170,7 @@ def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
 
 
 class _Ids:
-    """Unique ids that the target accepts."""
+    """Gives calls unique ids that the target accepts."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

@@ -40,8 +40,8 @@ from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
 from dragoman.profile import Profile
 
-_SAYS_NOTHING = (Raw(b"null"), Raw(b"[]"), Raw(b"{}"))
-_LONGEST_NOTHING = 4
+_EMPTY_JSON = (Raw(b"null"), Raw(b"[]"), Raw(b"{}"))
+_LONGEST_EMPTY = 4
 
 BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Completion: frozenset(
@@ -64,22 +64,22 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "x_groq",
         }
     ),
-    # Facts about a candidate: its probability, and its finish reason in other words.
+    # Of a candidate: its probability, and the original wording of its finish reason.
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
     Image: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
-    # Positions of a citation in what the provider read: only it reads them back.
+    # Positions of a citation in what the provider read, which only that provider can use.
     Text: frozenset(
         {"document_index", "encrypted_index", "end_block_index", "end_char_index", "end_page_number"}
         | {"search_result_index", "start_block_index", "start_char_index", "start_page_number"}
     ),
 }
-"""Keys about how an answer was made, not about its content. One list for all: servers that use
-another's format copy its names, and no name here means two things."""
+"""Keys about how an answer was made, not about its content. One list for all formats: servers that use the format of
+another copy its names, and no name here has two meanings."""
 
 _QUOTED: Mapping[type[Value], frozenset[str]] = {kind: BOOKKEEPING[kind] for kind in (Text, ToolCall, Image)}
-"""The same in a request, which repeats the citations, calls and images of earlier answers."""
+"""The same for requests, which repeat the citations, calls and images of earlier answers."""
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 _NO_KEYS: frozenset[str] = frozenset()
 
@@ -180,12 +180,12 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:
-            log.note(node, "usage", ", ".join(names), "the usage of this API does not count them apart")
+            log.note(node, "usage", ", ".join(names), "this API does not count them separately")
 
 
 Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 
-# In a stream, facts about a candidate arrive with its finish reason.
+# In a stream, the keys of a candidate arrive with its finish reason.
 _STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
 _THE_ANSWER = Completion(())
 _TOO_LATE = "the stream had sent the first version already"
@@ -203,7 +203,7 @@ class PrivateEvents:
     _metadata: Metadata | None = None
     _usage: Usage | None = None
     _parts: dict[int, AnyPart]
-    _has_logprobs: bool = False
+    _logprobs_reported: bool = False
 
     def __init__(self, profile: Profile, log: LossLog) -> None:
         self.profile = profile
@@ -243,18 +243,18 @@ class PrivateEvents:
         self._report(part, metadata, "")
 
     def _report_start(self, part: Any) -> bool:
-        """Whether the part has a mark of a prompt cache, which it loses."""
+        """Report the losses of a part that begins; return whether it has a cache mark, which must be removed."""
         _report_part(part, self.profile, self.log, _STREAMED)
         if type(part) not in _MARKED or part.cache is None:
             return False
-        self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
+        self.log.drop(part, "cache", "cache mark", "only prompts are cached, and this is an answer")
         return True
 
     def _report_logprobs(self) -> None:
-        """Reports only once: they arrive with every fragment."""
-        if not self.profile.says_logprobs and not self._has_logprobs:
+        """Report them once, although they arrive with every fragment."""
+        if not self.profile.has_logprobs and not self._logprobs_reported:
             self.log.drop(_THE_ANSWER, "logprobs", "log probabilities", "answers of this API have no such list")
-        self._has_logprobs = True
+        self._logprobs_reported = True
 
     def _report_end(self, event: Finished) -> None:
         early, late = self._metadata, event.metadata
@@ -277,7 +277,7 @@ class PrivateEvents:
 
 
 def _without_mark(event: Any) -> AnyEvent:
-    """Return the event; the start of a part with a mark of a prompt cache loses the mark."""
+    """Return the event, without the cache mark of a part that begins."""
     if type(event) is PartStart and type(event.part) in _MARKED:
         event = structs.replace(event, part=structs.replace(event.part, cache=None))
     unmarked: AnyEvent = event
@@ -321,7 +321,7 @@ def _report_node(
             if key in SPELLINGS or (translated is not None and within + key in translated):
                 continue
             if key[:1] != "~":
-                if len(entry) > _LONGEST_NOTHING or entry not in _SAYS_NOTHING:
+                if len(entry) > _LONGEST_EMPTY or entry not in _EMPTY_JSON:
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), _NO_KEYS)
                     severity: Severity = "noted" if is_noted else "dropped"
                     why = why or f"only {family} understands it"

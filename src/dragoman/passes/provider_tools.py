@@ -37,7 +37,7 @@ OPTIONS = (
 """Fields that configure a tool."""
 
 RESTRICTING = ("allowed_domains", "blocked_domains", "allowed_tools", "approval")
-"""Without these fields, the model could access more than allowed."""
+"""Fields that restrict a tool: without them, the model could access more than allowed."""
 
 SCOPED = frozenset({"stores", "container", "file_ids"})
 """Ids that only their own vendor knows."""
@@ -64,7 +64,7 @@ _MOST_TOOLS = 128
 
 
 def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Request:
-    """Converts tools of other providers for the target, or drops them."""
+    """Converts tools of other providers to what the target has, or drops them."""
     if not request.tools:
         return request
     key = (id(request.tools), id(profile), request.model)
@@ -114,7 +114,7 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
 
 
 def _keep_distinct(tools: list[AnyTool], profile: Profile, log: LossLog) -> Iterator[AnyTool]:
-    """Keeps the first of several tools with one name: those of a namespace get theirs only here."""
+    """Keeps the first of several tools with one name: functions of a namespace get their full names only now."""
     names: set[str] = set()
     for tool in tools:
         name = _name_at(profile, tool) if isinstance(tool, ProviderTool) else tool.name
@@ -135,7 +135,7 @@ def _name_at(profile: Profile, tool: ProviderTool) -> str | None:
 
 
 _ONLY_SEARCH = "<tool search>"
-"""Stands for the name of the one tool that searches tools, which no choice and no function can have."""
+"""Placeholder name for the one tool that searches tools; no choice and no function can have this name."""
 
 
 def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int | None]:
@@ -241,7 +241,7 @@ def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: 
 
 
 def _is_first(converted: AnyTool, tool: ProviderTool, kinds: set[str], log: LossLog) -> bool:
-    """Whether no tool of its kind came before it: two tools of a vendor can be one elsewhere."""
+    """Whether no tool of its kind came before it: two tools of one vendor can be a single tool elsewhere."""
     if not isinstance(converted, ProviderTool) or converted.kind in {None, "mcp"}:
         return True
     if converted.kind in kinds:
@@ -255,7 +255,7 @@ def _as_functions(tool: ProviderTool, profile: Profile, log: LossLog) -> Iterato
     log.degrade(tool, "", f"tool {tool.name!r}", "sent as an ordinary function with its documented parameters")
     for function in tool.functions:
         sent = structs.replace(
-            function, name=name_alias(function.name, profile), metadata=_without_public(tool, function, log)
+            function, name=name_alias(function.name, profile), metadata=_notes_of(tool, function, log)
         )
         if sent.name != function.name:
             why = f"sent as {sent.name!r}: this API refuses the name"
@@ -264,8 +264,8 @@ def _as_functions(tool: ProviderTool, profile: Profile, log: LossLog) -> Iterato
         yield sent
 
 
-def _without_public(tool: ProviderTool, function: ToolDefinition, log: LossLog) -> Metadata | None:
-    """Report what only the vendor understands of a function, and return the other notes."""
+def _notes_of(tool: ProviderTool, function: ToolDefinition, log: LossLog) -> Metadata | None:
+    """Report the keys of a function that only its vendor understands, and return its notes."""
     if function.metadata is None:
         return None
     kept: Metadata = {}
@@ -283,7 +283,7 @@ def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
         if value and value != "never":
             return f"this API cannot guarantee its {option}"
     if tool.origin is not None and tool.kind == "file_search":
-        return f"what it searches is stored with {tool.origin}"
+        return f"the files it searches are stored with {tool.origin}"
     if tool.kind == "mcp" and tool.server_url is None:
         return "the address of its server is not given"
     if rule.https_only and not (tool.server_url or "").startswith("https://"):
@@ -292,7 +292,7 @@ def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
 
 
 def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log: LossLog) -> dict[str, Any]:
-    """The fields that the target has; others are reported."""
+    """Report the fields that the target does not have; return them with their empty values."""
     left_out: dict[str, Any] = {}
     foreign = SCOPED if tool.origin is not None else frozenset()
     for option in OPTIONS:

@@ -1,4 +1,4 @@
-"""Turns of a conversation: which parts they may have, where system text is, and which may be blank, first or last."""
+"""Turns of a conversation: which parts they may have, where system text goes, and which may be blank, first or last."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
             if isinstance(part, ToolResult) != (message.role == "tool"):
                 raise _placement_error(index, place, "tool messages hold tool results and nothing else", profile)
             if isinstance(part, ToolCall) and message.role != "assistant":
-                raise _placement_error(index, place, f"a message of role {message.role} makes no calls", profile)
+                raise _placement_error(index, place, f"a message of role {message.role} cannot call tools", profile)
     return request
 
 
@@ -49,7 +49,7 @@ _READABLE = {
     "compaction": ("content", "[summary of the conversation so far]\n{}\n"),
     "connector_text": ("text", "{}"),
 }
-"""Kind of a vendor's block -> its member that is text for the model, and how another model gets it."""
+"""Kind of a vendor's block -> its member with text for the model, and the form in which another model gets it."""
 
 
 def show_readable_blocks(request: Request, profile: Profile, log: LossLog) -> Request:
@@ -207,7 +207,7 @@ def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> 
 def _legal_ending(messages: list[Message], request: Request, profile: Profile, log: LossLog) -> list[Message]:
     last = messages[-1]
     if profile.no_prefill_models.search(request.model or "") is not None:
-        log.degrade(last, "", "beginning of an answer", "sent as a turn of its own: this model continues none")
+        log.degrade(last, "", "beginning of an answer", "sent as a separate turn: this model cannot continue it")
         log.invent(last, "", "a user turn after it", "this model refuses a conversation that ends with the assistant")
         return [*messages, Message("user", CONTINUE)]
     if profile.final_assistant != "trimmed":
@@ -261,7 +261,7 @@ def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
 
 
 def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
-    """Drops settings that need tools if there are none, and adapts counts and stop sequences to the target."""
+    """Drops settings that need tools if there are none, and adapts candidates and stop sequences to the target."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if request.tools:
         choice = declared_choice(request, log)
@@ -271,15 +271,14 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
         choice, parallel = None, None
     candidates = request.candidates
     if candidates is not None and candidates < 1:
-        log.drop(request, "candidates", f"{candidates} candidates", "every API gives one answer at least")
+        log.drop(request, "candidates", f"{candidates} candidates", "every API gives at least one answer")
         candidates = None
     stop = request.stop
     if not profile.blank_stop and any(not text.strip() for text in stop):
         log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
         stop = tuple(text for text in stop if text.strip())
     if profile.stop_limit is not None and len(stop) > profile.stop_limit:
-        log.drop(
-            request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes {profile.stop_limit}"
-        )
+        what, why = f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes at most {profile.stop_limit}"
+        log.drop(request, "stop", what, why)
         stop = stop[: profile.stop_limit]
     return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, candidates=candidates, stop=stop)

@@ -55,8 +55,8 @@ def _enum(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     walk.enum_values += len(value)
     dialect, kind = walk.dialect, main_type(node) or "null"
     if dialect.enum_beside is not None and value and kind not in dialect.enum_beside:
-        said_by_type = kind == "boolean" and {item for item in value if isinstance(item, bool)} == {True, False}
-        walk.note(node, keyword, "dropped", f"no enum beside type {kind}", exact=said_by_type)
+        is_implied_by_type = kind == "boolean" and {item for item in value if isinstance(item, bool)} == {True, False}
+        walk.note(node, keyword, "dropped", f"no enum beside type {kind}", exact=is_implied_by_type)
         return UNSET
     if dialect.scalar_enum and any(isinstance(item, dict | list) for item in value):
         return walk.drop(node, keyword, "only scalar values may be listed")

@@ -201,7 +201,8 @@ class SchemaSource:
         if one is False or other is True or not (isinstance(one, dict) and isinstance(other, dict)):
             return one
         depth = self._joined.get(id(one), 0) + 1
-        if depth > MAX_SCHEMA_DEPTH:  # it would be refused later; until then, each pair knows all before it
+        # It would be refused later, but each pair holds the identities of all before it: that would be quadratic.
+        if depth > MAX_SCHEMA_DEPTH:
             expected = f"at most {MAX_SCHEMA_DEPTH} nested schemas"
             raise SchemaError(path=self.path_of(other), expected=expected, got="deeper nesting")
         pair = self.derive({"allOf": [one, other]}, one, other)

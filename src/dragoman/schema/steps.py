@@ -144,10 +144,10 @@ def _split_types(walk: Walk, node: Node, names: list[str], *, null: bool) -> Nod
     if "enum" in node and not any(_is_a(value, kind, kinds) for value in node["enum"] for kind in kinds):
         walk.drop(node, "enum", "none of its values has one of the types")
         node = walk.source.without(node, "enum")
-    rest = {key: value for key, value in node.items() if key not in ("type", "enum") and not _speaks_of(key, kinds)}
+    rest = {key: value for key, value in node.items() if key not in ("type", "enum") and not _constrains(key, kinds)}
     branches = []
     for name in names:
-        branch: Node = {"type": name} | {key: value for key, value in node.items() if _speaks_of(key, {name.lower()})}
+        branch: Node = {"type": name} | {key: value for key, value in node.items() if _constrains(key, {name.lower()})}
         if "enum" in node:
             branch["enum"] = [value for value in node["enum"] if _is_a(value, name.lower(), kinds)]
         if branch.get("enum", True):
@@ -158,7 +158,7 @@ def _split_types(walk: Walk, node: Node, names: list[str], *, null: bool) -> Nod
     return walk.source.derive({**rest, "anyOf": branches}, node)
 
 
-def _speaks_of(keyword: str, kinds: set[str]) -> bool:
+def _constrains(keyword: str, kinds: set[str]) -> bool:
     kind = TYPE_OF_KEYWORD.get(keyword)
     return kind in kinds or (kind == "number" and "integer" in kinds)
 

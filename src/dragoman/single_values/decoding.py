@@ -166,7 +166,7 @@ def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
     keys = read_items(data, source, "a tool choice")[0].keys if is_object else {}
     choice = read(wrap_choice(Raw(data), keys, where), source).tool_choice
     if choice is None:
-        raise DecodeError(path="$", expected="a tool choice", got="none that this format knows", source=source)
+        raise DecodeError(path="$", expected="a tool choice", got="a value that this format lacks", source=source)
     return choice
 
 
@@ -207,10 +207,10 @@ def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected
 
 
 def _ids_of_ours(data: bytes) -> set[str]:
-    """Strings in the input that may be ids we made earlier and a client returned."""
+    """Strings in the input that may be ids that dragoman invented earlier and a client returned."""
     return {found.decode() for found in _OURS.findall(data)}
 
 
 def _is_made_up(call_id: str, echoed: set[str]) -> bool:
-    """Whether the decoder has just made this id."""
+    """Whether the decoder invented this id just now."""
     return not call_id or (is_invented(call_id) and call_id not in echoed)

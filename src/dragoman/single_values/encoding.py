@@ -150,7 +150,7 @@ def _is_call(item: Raw, where: Layout) -> bool:
 def encode_tool_result(
     result: ToolResult, target: str, *, call: ToolCall | None = None, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
-    """The messages that say this result in format `target`: a list, because media may need a message of their own.
+    """The messages that hold this result in format `target`: a list, because media may need a message of their own.
 
     >>> encode_tool_result(ToolResult("c1", "get_weather", "text", "18°"), "anthropic-messages").value
     [{'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '18°'}]}]
@@ -168,7 +168,7 @@ def encode_tool_results(
     model: str | None = None,
     strict: bool = False,
 ) -> EncodedValue:
-    """The messages that say all results of one turn.
+    """The messages that hold all results of one turn.
 
     Where the API wants the results of a turn together (Anthropic, Gemini, Bedrock) they are one message. With the
     `calls` of the turn, results are sent in call order and take missing names from them; without, they stay as given.
@@ -293,7 +293,7 @@ def encode_tool_choice(
     tools = tuple(ToolDefinition(name) for name in choice.names or ("tool",))
     body = _encode(_Frame(Request(model, (_QUESTION,), tools, choice), "choice"), target)
     written = body.member(where.tool_choice)
-    losses = body.losses or _unsaid(choice, written, where, target)
+    losses = body.losses or _choice_losses(choice, written, where, target)
     return _result(written, losses, target, strict=strict, single=True)
 
 
@@ -308,8 +308,8 @@ def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
     raise EncodeError(path="$", reason=reason, target=target)
 
 
-def _unsaid(choice: ToolChoice, written: Raw | None, where: Layout, target: str) -> list[Loss]:
-    """Losses of choices that an API expresses by the declared tools, which a single choice cannot."""
+def _choice_losses(choice: ToolChoice, written: Raw | None, where: Layout, target: str) -> list[Loss]:
+    """Losses of a choice that the API expresses by declaring fewer tools, which a single choice cannot do."""
     again: ToolChoice | None = None
     if written is not None:
         member: Any = written
@@ -330,7 +330,7 @@ def _unsaid(choice: ToolChoice, written: Raw | None, where: Layout, target: str)
 
 
 def encode_message(message: Message, target: str, *, model: str | None = None, strict: bool = False) -> EncodedValue:
-    """The messages (a list: one of ours may be several there) that say this one in format `target`.
+    """The message in format `target`, as a list, because it may become several messages there.
 
     >>> encode_message(Message("user", "hi"), "gemini").value
     [{'role': 'user', 'parts': [{'text': 'hi'}]}]

@@ -101,7 +101,7 @@ class CacheMarks:
                 self._log.drop(node, "cache", "cache mark", "this API refuses a mark on blank text")
             else:
                 marked.append(node)
-        most = PROFILE.cache_marks or 0
+        most = PROFILE.cache_marks
         return plan | fit_marks(marked, most, _FIVE_MINUTES, self._log, used=int(self._request.cache is not None))
 
     def _marked(self) -> Iterator[Marked]:

@@ -20,7 +20,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     UsageWire,
 )
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import failed_answer, refusal_explained, refusal_told
+from dragoman.codecs.failures import failed_answer, last_text_as_refusal, refusal_explained
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -260,7 +260,7 @@ def decode_response(body: bytes) -> Completion:
 
 def _read_refusal(finish: Finish, parts: list[AnyPart]) -> tuple[Finish, list[AnyPart]]:
     """Read a refusal's text if the stop details repeat it."""
-    declined = refusal_told(parts, finish.explanation)
+    declined = last_text_as_refusal(parts, finish.explanation)
     return (finish, parts) if declined is None else (replace(finish, explanation=None), list(declined))
 
 

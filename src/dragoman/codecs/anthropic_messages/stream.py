@@ -293,7 +293,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _on_message_stop(self, event: MessageStop, payload: bytes) -> None:  # noqa: ARG002
         self._move("message_stop")
         self._end_blocks()
-        self._tell_finish()
+        self._emit_finish()
 
     def _finish(self) -> Finish:
         ending = self._ending

@@ -114,7 +114,7 @@ class CachePoints:
                 self._log.drop(node, "cache", "cache mark", why)
             else:
                 standing.append(node)
-        self._plan |= fit_marks(standing, PROFILE.cache_marks or 0, _FIVE_MINUTES, self._log)
+        self._plan |= fit_marks(standing, PROFILE.cache_marks, _FIVE_MINUTES, self._log)
 
     def _marked(self) -> Iterator[tuple[Marked, str]]:
         """Yield each mark and why it cannot be sent, in the order in which the server caches (tools first)."""

@@ -178,7 +178,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     def close(self) -> list[AnyEvent]:
         """Handle the end of bytes. With a stop reason the answer is complete, even if its metadata is missing."""
         if self._state is STOPPED:
-            self._tell_finish()
+            self._emit_finish()
         elif self._state is not ENDED:
             self._break_off(Failure("truncated", "the stream ended without messageStop"))
         self._state = ENDED
@@ -211,7 +211,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             usage = take_tier(decode_usage(entries["usage"]), self._late, "serviceTier", BEDROCK_TIERS_READ)
             self._events.append(UsageUpdate(usage))
         if self._state is ENDED:
-            self._tell_finish()
+            self._emit_finish()
 
     def _finish(self) -> Finish:
         stop = self._stop

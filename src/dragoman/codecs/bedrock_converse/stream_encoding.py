@@ -167,7 +167,7 @@ class EventEncoder(SequentialEncoder):
             out += [] if signature is None else [_delta(part.block, reasoningContent={"signature": signature})]
         return out
 
-    def _tell_empty(self, part: Outgoing) -> list[bytes]:
+    def _spell_empty(self, part: Outgoing) -> list[bytes]:
         return [*self._start_flow(part), self._piece(part, ""), self._stop(part.block)]
 
     def _spell_all(self, part: AnyPart) -> list[bytes]:

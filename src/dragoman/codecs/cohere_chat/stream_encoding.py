@@ -16,7 +16,7 @@ from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
-from dragoman.codecs.failures import streamed_answer, tell_of_kind
+from dragoman.codecs.failures import report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.media import document_text, transcribed, unspoken
 from dragoman.codecs.part_handlers import name_of_part
@@ -270,7 +270,7 @@ class EventEncoder(BaseEventEncoder):
         out = self._on_start(StreamStart())
         failure = event.failure
         word = "TIMEOUT" if failure.kind == "timeout" else "ERROR"
-        tell_of_kind(failure, "timeout" if word == "TIMEOUT" else "server", self._log)
+        report_lost_kind(failure, "timeout" if word == "TIMEOUT" else "server", self._log)
         return [*out, _event("message-end", delta={"finish_reason": word, "error": failure.message}), _DONE]
 
 

@@ -52,7 +52,7 @@ Places: TypeAlias = Sequence[str | list[str]]
 """Per message or item of a body, its path in the log that the body was put together from; or that of each block."""
 
 NOT_STORED = "stored conversations of this format have no settings"
-_UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
+_DEFAULT_VALUES = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
 
 
 Unstored: TypeAlias = Mapping[type[Any], tuple[str, ...]]
@@ -672,7 +672,7 @@ def report_settings(request: Request, log: LossLog, kept: Iterable[str] = ()) ->
         if name in {"model", *kept}:
             continue
         value = getattr(request, name)
-        if value not in (None, (), _UNSAID.get(name)):
+        if value not in (None, (), _DEFAULT_VALUES.get(name)):
             log.drop(request, name, what, NOT_STORED)
 
 

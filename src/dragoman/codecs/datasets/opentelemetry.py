@@ -140,11 +140,11 @@ def read(data: Json) -> Request:
         if key in attributes:
             _add_messages(conversation, _json(attributes, key, root), f"{root}['{key}']")
     request = conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, root)))
-    add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_SAID) for path, key in _unread(data)])
+    add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_CONTENT) for path, key in _unread(data)])
     return request
 
 
-_NOT_SAID = "it is not part of the conversation"
+_NOT_CONTENT = "it is not part of the conversation"
 _READ = frozenset({_INPUT, _OUTPUT, _SYSTEM, _TOOLS, _MODEL, "llm.model_name"})
 _READ_FIELDS = frozenset({"role", "content", "tool_call_id"})
 

@@ -34,7 +34,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
 )
 from dragoman.codecs.google_media import fit_medium
-from dragoman.codecs.google_services import knows_not
+from dragoman.codecs.google_services import is_any_unknown
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import document_text, type_of_address
@@ -602,7 +602,7 @@ class PartEncoder:
                 return self.media(image)
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return self._text(wire) if type(wire) is Text else wire
-        if knows_not(self._profile.unknown_keys, "Part", part.block or ()):
+        if is_any_unknown(self._profile.unknown_keys, "Part", part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
         signature = self._signature(part)

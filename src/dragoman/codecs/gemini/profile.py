@@ -9,7 +9,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
 from dragoman.codecs.google_services import UNKNOWN_TO_DEVELOPER_API, UNKNOWN_TO_VERTEX, UnknownKeys
-from dragoman.codecs.google_usage import DETAILS_OF_INTERACTIONS, SOUND
+from dragoman.codecs.google_usage import AUDIO_COUNTS, DETAILS_OF_INTERACTIONS
 from dragoman.codecs.layout import Envelope, Layout
 from dragoman.profile import NEVER, HostedRule, Profile
 
@@ -46,8 +46,8 @@ PROFILE = GeminiProfile(
     name="gemini",
     family=FAMILY,
     message_names=False,
-    says_logprobs=True,
-    usage_details=SOUND,
+    has_logprobs=True,
+    usage_details=AUDIO_COUNTS,
     usage_members=DETAILS_OF_INTERACTIONS,
     system="field",
     merge_model_turns=True,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import refusal_told, words_of_refusal
+from dragoman.codecs.failures import last_text_as_refusal, words_of_refusal
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
@@ -120,7 +120,7 @@ def with_explanation(finish: Finish, raw: Raw | UnsetType) -> Finish:
 
 def _read_refusal(finish: Finish, message: Message, raw: Raw) -> tuple[Finish, Message]:
     """Return finish and message with the text as a refusal, if the finish message repeats that text."""
-    declined = refusal_told(message.parts, parse_json(raw))
+    declined = last_text_as_refusal(message.parts, parse_json(raw))
     if declined is None:
         return finish, message
     spelled = {FAMILY: {"~word": Raw(encode_json(finish.raw))}}

@@ -28,7 +28,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
     tool_keys,
 )
-from dragoman.codecs.google_services import knows_not
+from dragoman.codecs.google_services import is_any_unknown
 from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolLists, ToolWriter, fingerprint, size_of_tools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_tool
@@ -180,7 +180,7 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
 
 def _why_unknown(tool: ProviderTool, profile: GeminiProfile) -> str | None:
     """Return why this service refuses a tool that Google's other service has."""
-    if knows_not(profile.unknown_keys, "Tool", (tool.name,)) or (
+    if is_any_unknown(profile.unknown_keys, "Tool", (tool.name,)) or (
         tool.kind is not None and tool.kind not in profile.hosted
     ):
         return "this service has no such tool"
@@ -445,7 +445,7 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
         log.drop(request, "output", "structured output", "this model gives no JSON answer beside functions")
         return UNSET, UNSET, UNSET, UNSET
     notes: Extra = (output.metadata or {}).get(FAMILY, {})
-    is_known = not knows_not(profile.unknown_keys, "GenerationConfig", ("responseFormat",))
+    is_known = not is_any_unknown(profile.unknown_keys, "GenerationConfig", ("responseFormat",))
     if "~format" in notes and is_known and _read_format(notes["~format"]) == output:
         return UNSET, UNSET, UNSET, notes["~format"]
     mime: Any = UNSET if "~mime" in notes else JSON

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
 from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.codecs.google_usage import DETAILS_OF_GENERATE, SOUND
+from dragoman.codecs.google_usage import AUDIO_COUNTS, DETAILS_OF_GENERATE
 from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.ir import FinishReason
@@ -32,7 +32,7 @@ class InteractionsProfile(Profile, frozen=True, kw_only=True):
 PROFILE = InteractionsProfile(
     name="gemini-interactions",
     answer_tiers=ANSWERED_BY_GOOGLE,
-    usage_details=SOUND,
+    usage_details=AUDIO_COUNTS,
     family=FAMILY,
     message_names=False,
     signature_family=GOOGLE,

@@ -266,7 +266,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if self._state is not ENDED:
             self._state = ENDED
             self._end_blocks()
-            self._tell_finish()
+            self._emit_finish()
 
     def _finish(self) -> Finish:
         errors = self._late.get("error", UNSET) if self._errors is UNSET else self._errors  # `error` is of an output

@@ -15,7 +15,7 @@ PROFILE = Profile(
     name="ollama-chat",
     family=FAMILY,
     message_names=False,
-    says_logprobs=True,
+    has_logprobs=True,
     tool_name=re.compile(r"[\w.:/-]{1,128}"),
 )
 

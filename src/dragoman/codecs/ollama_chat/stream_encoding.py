@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
-from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
+from dragoman.codecs.failures import failed_stream, report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.media import transcribed, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -228,7 +228,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         content = encode_error(event.failure).content
-        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        report_lost_kind(event.failure, decode_error(content).kind, self._log)
         lines = [line for line in self._queue if isinstance(line, bytes)]
         return [*lines, bytes(single_line(Raw(content))) + b"\n"]
 

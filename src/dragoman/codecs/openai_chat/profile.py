@@ -54,7 +54,7 @@ PROFILE = ChatProfile(
     name="openai-chat",
     answer_tiers=ANSWERED_BY_OPENAI,
     family="openai",
-    says_logprobs=True,
+    has_logprobs=True,
     counts_searches=True,
     # Longer ids were refused in some fields ("maximum length 40"), so ours never exceed it.
     call_id=re.compile(r"[^\s]{1,40}"),

@@ -493,7 +493,7 @@ class PayloadDecoder(EventDecoder):
 
     def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
         if candidate not in self._sounds:
-            self._sounds[candidate] = lane.start_sound(Audio(audio.HEADERLESS, "", transcript="")), {}
+            self._sounds[candidate] = lane.start_audio(Audio(audio.HEADERLESS, "", transcript="")), {}
         index, notes = self._sounds[candidate]
         if fragment.id is not None:
             notes["id"] = Raw(encode_json(fragment.id))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.codecs.arguments import opening_arguments
-from dragoman.codecs.failures import failed_stream, streamed_answer, tell_of_kind
+from dragoman.codecs.failures import failed_stream, report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import write_choice
 from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
@@ -288,7 +288,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         content = encode_error(event.failure).content
-        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        report_lost_kind(event.failure, decode_error(content).kind, self._log)
         return [b"data: " + content + b"\n\n"]
 
 

@@ -21,7 +21,7 @@ PROFILE = Profile(
     answer_tiers=ANSWERED_BY_OPENAI,
     family=FAMILY,
     message_names=False,
-    says_logprobs=True,
+    has_logprobs=True,
     # The server's message: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),
     counts_searches=True,

@@ -49,7 +49,7 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_tier,
     fitted,
-    says_json,
+    mentions_json,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Message, Metadata, Request, StructuredOutput, Text
@@ -304,7 +304,7 @@ def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, 
         return (first.text, messages[1:]) if noted else (None, messages)
     if len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):
         return None, messages
-    if request.output is not None and request.output.kind == "json" and not says_json(messages[1:]):
+    if request.output is not None and request.output.kind == "json" and not mentions_json(messages[1:]):
         return None, messages  # the API looks for the word in messages only
     return first.text, messages[1:]
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import opening_arguments
-from dragoman.codecs.failures import failure_of, tell_of_kind
+from dragoman.codecs.failures import failure_of, report_lost_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
 from dragoman.codecs.media import transcribed, unspoken
@@ -217,7 +217,7 @@ class EventEncoder(BaseEventEncoder):
         """Write the failure; open items stay open, so that nothing marks them as complete."""
         out = self._begin()
         failure = encode_failure(event.failure)
-        tell_of_kind(event.failure, decode_failure(to_raw(failure)).kind, self._log)
+        report_lost_kind(event.failure, decode_failure(to_raw(failure)).kind, self._log)
         error = {"type": event.failure.raw_type or failure["code"], **failure, "param": event.failure.parameter}
         done: list[WireValue] = [item.body for item in self._items if item.body.get("status") != "in_progress"]
         return [
