@@ -1,5 +1,5 @@
-// What the built page was made from, as one number: a test compares it with the sources, so that a build that was
-// forgotten is found where there is no Node. `tests/web/test_build.py` counts in the same way.
+// The digest of the sources of the page. A test compares it with the sources, so a forgotten build is found even without
+// Node.js. `tests/web/test_build.py` computes it in the same way.
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";

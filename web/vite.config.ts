@@ -1,5 +1,5 @@
-// Into the Python package, unminified: what ships is what can be read. Names without hashes, because the server tells
-// browsers by the digest whether what they have is still good.
+// Builds into the Python package, unminified, so that users can read what ships. File names have no hashes: by the digest,
+// the server tells browsers whether their copy is still current.
 
 import { defineConfig, rolldownVersion, version } from "vite";
 import { digest } from "./digest.ts";
@@ -7,7 +7,7 @@ import wanted from "./package.json" with { type: "json" };
 
 const root = import.meta.dirname;
 
-// Another version of the tools says the same in other words, and what is committed would change with who builds it.
+// Other versions of the tools generate different text, so the committed files would depend on who built them.
 if (version !== wanted.devDependencies.vite || rolldownVersion !== wanted.overrides.rolldown) {
   throw new Error(`built with vite ${version} and rolldown ${rolldownVersion}, which are not those of package.json: run npm ci`);
 }

@@ -3,7 +3,7 @@
 import { element } from "./dom.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 100; // of the drawing's own units; it is stretched to its place
+const WIDTH = 100; // units of the drawing, which is stretched to fit
 const HEIGHT = 40;
 
 /** One row of bars or one line; null is a gap. */

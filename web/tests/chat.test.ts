@@ -11,23 +11,23 @@ const NAMES = table.models;
 const MODELS: Model[] = NAMES.map((name) => ({ name, model: `x/${name}`, window: 1000 }));
 const known = { models: MODELS, default: [] as string[] };
 
-test("a message goes to the models it names at its start, as the server reads it", () => {
+test("a message goes to the models named at its start, by the rules of the server", () => {
   for (const [text, expected] of table.cases as [string, string[]][]) {
     assert.deepEqual(resolveMentions(text, known), expected, text);
   }
 });
 
-test("a name that nobody has is told", () => {
+test("an unknown name is reported", () => {
   assert.equal(unknownMention("@gemni hi", NAMES), "gemni");
   for (const text of ["@gemini hi", "@all", "hi @gemni", ""]) assert.equal(unknownMention(text, NAMES), null, text);
 });
 
-test("without a mention it goes to whoever answers by default", () => {
+test("a message without a mention goes to the default models", () => {
   assert.deepEqual(resolveMentions("hi", { ...known, default: ["gemini"] }), ["gemini"]);
   assert.deepEqual(resolveMentions("hi", { ...known, default: ["all"] }), NAMES);
 });
 
-test("a button adds a mention, and takes it away", () => {
+test("a button adds and removes a mention", () => {
   assert.equal(toggleMention("hi", "gemini", NAMES), "@gemini hi");
   assert.equal(toggleMention("@gemini hi", "Claude", NAMES), "@gemini @Claude hi");
   assert.equal(toggleMention("@gemini @claude hi", "gemini", NAMES), "@Claude hi");
@@ -43,7 +43,7 @@ test("mentions are completed at the start only", () => {
   assert.deepEqual(completions("@gemini", MODELS), []);
 });
 
-test("entries of one answer stand together, those of old files by who speaks", () => {
+test("entries are grouped by answer, those of old files by speaker", () => {
   const entries: Entry[] = [
     { role: "user", id: "1", turn: "1", content: [{ type: "text", content: "hi" }] },
     { role: "gemini", id: "2", turn: "1", answer: "a" },
@@ -70,7 +70,7 @@ function card(): { card: Card; done: string[] } {
 const click = (node: HTMLElement, label: string): void =>
   [...node.querySelectorAll("button")].find((one) => one.textContent === label)?.click();
 
-test("an answer grows from its events, and is what was stored in the end", async () => {
+test("an answer grows with its events, and in the end equals the stored one", async () => {
   const { card: shown, done } = card();
   shown.begin([]);
   shown.activity({ type: "reasoning_delta", content: "Hm." });
@@ -97,7 +97,7 @@ test("an answer grows from its events, and is what was stored in the end", async
   assert.deepEqual(done, ['permit "q1" {"allow":true}', 'copy "It"', 'retry "a1"', 'branch "e1"', 'showAs "a1"']);
 });
 
-test("a call whose result never came says so, and a failed one is marked", () => {
+test("a call without a result is shown as such, and a failed one is marked", () => {
   const { card: shown } = card();
   const call = (id: string): Entry["content"] => [{ type: "tool_call", content: { name: "t", tool_call_id: id } }];
   const result = { type: "tool_result" as const, name: "t", tool_call_id: "2", content: { why: "no" }, is_error: true };

@@ -13,5 +13,5 @@ Object.assign(globalThis, {
 });
 window.document.body.innerHTML = '<div id="status"></div>';
 
-/** What was painted in the next frame is there. */
+/** Resolves after the next frame was painted. */
 export const painted = (): Promise<void> => new Promise((done) => setTimeout(done, 5));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NotJson, find, parse, tryParse, steps } from "../src/json/parse.ts";
 
-test("the tree stands on the text as it was written", () => {
+test("the tree keeps the text as it was written", () => {
   const text = ' {"a": [1.50, -2e+7, "x\\u00e9\\"", true], "a\\n": {}, "": null} ';
   const root = parse(text);
   const list = root.entries[0]?.item;
@@ -11,7 +11,7 @@ test("the tree stands on the text as it was written", () => {
   assert.equal(text.slice(root.start, root.end), text.trim());
 });
 
-test("what is no JSON is told by its place", () => {
+test("invalid JSON is reported with its position", () => {
   const wrong: [string, number][] = [["", 0], ["{", 1], ['{"a" 1}', 5], ["[1,]", 3], ["[1 2]", 3], ['"a', 2], ["01", 1], ["{} x", 3], ["nul", 0]];
   for (const [text, place] of wrong) {
     assert.throws(() => parse(text), (problem) => problem instanceof NotJson && problem.place === place, text);
@@ -19,7 +19,7 @@ test("what is no JSON is told by its place", () => {
   assert.equal(tryParse("data: {}"), null);
 });
 
-test("what JSON.parse takes is taken, and nothing else", () => {
+test("the parser accepts what JSON.parse accepts, and nothing else", () => {
   const texts = ['"\\ud83d\\ude00"', "[[[]]]", "-0", "1e5", "-", "+1", ".5", '{"a":1,"a":2}', "\u00a0{}", '["\n"]', "tru", "[]]"];
   for (const text of texts) {
     let taken = true;
@@ -28,13 +28,13 @@ test("what JSON.parse takes is taken, and nothing else", () => {
   }
 });
 
-test("megabytes in one string, and a thousand levels, are read", () => {
+test("a string of megabytes and a thousand levels are parsed", () => {
   assert.equal(parse(`["${"A".repeat(5_000_000)}"]`).entries.length, 1);
   assert.notEqual(tryParse("[".repeat(1000) + "]".repeat(1000)), null);
   assert.equal(tryParse("[".repeat(100_000)), null);
 });
 
-test("a path leads to an item, or as near as it can", () => {
+test("a path leads to its item, or to the nearest enclosing one", () => {
   const text = '{"messages": [{"role": "user"}, {"content": [{"text": "hi"}]}]}';
   const root = parse(text);
   const exact = find(root, "$.messages[1].content[0].text");

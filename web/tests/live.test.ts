@@ -12,7 +12,7 @@ function request(id: string, more: Partial<Summary> = {}): Summary {
   return { id, at: 0, phase: "ended", operation: "generate", client: "openai-chat", ...more };
 }
 
-test("the newest is first, and what goes on stays in its place", () => {
+test("the newest request is first, and an update does not move a request", () => {
   const feed = new Feed();
   feed.replace([request("b"), request("a")]);
   feed.change([request("c", { phase: "begun" })]);
@@ -22,14 +22,14 @@ test("the newest is first, and what goes on stays in its place", () => {
   assert.deepEqual(feed.counts, { all: 3, underWay: 1, failed: 0 });
 });
 
-test("at most a thousand are known", () => {
+test("at most a thousand requests are kept", () => {
   const feed = new Feed();
   for (let number = 0; number < 1500; number += 1) feed.change([request(`r${number}`)]);
   assert.equal(feed.rows.length, 1000);
   assert.equal(feed.rows[0]?.id, "r1499");
 });
 
-test("held still, new ones wait and known ones go on", () => {
+test("while paused, new requests wait and known ones are updated", () => {
   const feed = new Feed();
   feed.replace([request("a", { phase: "begun" })]);
   feed.pause(true);
@@ -39,7 +39,7 @@ test("held still, new ones wait and known ones go on", () => {
   assert.deepEqual(feed.rows.map((one) => one.id), ["b", "a"]);
 });
 
-test("all words of a filter have to fit", () => {
+test("all words of a filter have to match", () => {
   const one = request("a", { model: "gemini/gemini-3.8-flash", format: "gemini", status: 429, failure: "rate_limit", losses: 2, stream: true });
   for (const text of ["gemini", "openai 429", "error", "loss stream", "OpenAI Chat flash"]) {
     assert.ok(fits(one, text.toLowerCase().split(" ")), text);
@@ -47,7 +47,7 @@ test("all words of a filter have to fit", () => {
   for (const text of ["claude", "gemini 200"]) assert.ok(!fits(one, text.split(" ")), text);
 });
 
-test("a command for the shell quotes what it has to, and has no key", () => {
+test("a curl command is quoted for the shell and contains no key", () => {
   const opened = {
     summary: request("a"),
     client: {
@@ -62,7 +62,7 @@ test("a command for the shell quotes what it has to, and has no key", () => {
   ].join(" \\\n  "));
 });
 
-test("rows are sorted by any column, what has no value last, and filtered by outcome, model and key", () => {
+test("rows are sorted by any column with missing values last, and filtered by outcome, model and key", () => {
   const rows: Summary[] = [
     request("a", { cost: 0.5, model: "m/one", key: "alice" }),
     request("b", { model: "m/two", failure: "server", status: 502 }),
@@ -82,7 +82,7 @@ test("rows are sorted by any column, what has no value last, and filtered by out
   assert.deepEqual(feed.choices, { models: ["m/one", "m/two"], keys: ["alice"] });
 });
 
-test("charts add up what is known, in equal steps until now", () => {
+test("charts sum up the known requests in equal steps until now", () => {
   const now = 1_000_000;
   const rows: Summary[] = [
     request("a", { at: now - 9000, duration: 100, cost: 0.25, cache: "hit" }),
@@ -97,7 +97,7 @@ test("charts add up what is known, in equal steps until now", () => {
   assert.equal(measures([], now).buckets.every((one) => one.requests === 0), true);
 });
 
-test("usage is added up by key or model, with the rest as one", () => {
+test("usage is summed up by key or model, with the smallest in one row", () => {
   const row = (key: string, model: string, day: string, cost: number): UsageRow =>
     ({ key, upstream: "p", model, day, requests: 1, failed: 0, input: 10, output: 5, cost });
   const rows = [row("alice", "one", "2026-11-16", 3), row("", "one", "2026-11-17", 1), row("", "two", "2026-11-17", 2), row("bob", "three", "2026-11-17", 0.5)];
@@ -109,7 +109,7 @@ test("usage is added up by key or model, with the rest as one", () => {
   assert.equal(usageTable(rows).length, 4);
 });
 
-test("money has as many digits as it needs", () => {
+test("amounts of money have as many digits as they need", () => {
   assert.deepEqual([0, 12.5, 0.01, 0.0001234, 0.0000000001].map((one) => money(one)), ["$0", "$12.50", "$0.01", "$0.00012", "<$0.000001"]);
   assert.deepEqual([percent(1, 3), percent(0, 0), percent(1, 30)], ["33 %", "–", "3.3 %"]);
 });

@@ -5,7 +5,7 @@ import { markdown } from "../src/markdown.ts";
 
 const html = (text: string): string => markdown(text).map((one) => one.outerHTML).join("");
 
-test("inline marks become elements", () => {
+test("inline markup becomes elements", () => {
   const marked = "<p>a <strong>b <em>c</em></strong> <code>d*e*</code> <del>f</del></p>";
   assert.equal(html("a **b *c*** `d*e*` ~~f~~"), marked);
   assert.equal(html("2 * 3 * 4 and snake_case_name"), "<p>2 * 3 * 4 and snake_case_name</p>");
@@ -16,7 +16,7 @@ test("headings begin below those of the page", () => {
   assert.equal(html("# a\n###### b"), "<h3>a</h3><h6>b</h6>");
 });
 
-test("code stays as it is, also where the stream has not closed it yet", () => {
+test("code stays as it is, also before the stream has closed its fence", () => {
   const [block] = markdown("```py\nx = '<b>'\n");
   assert.equal(block?.querySelector("code")?.textContent, "x = '<b>'\n");
   assert.equal(block?.querySelector("code")?.getAttribute("data-language"), "py");
@@ -24,19 +24,19 @@ test("code stays as it is, also where the stream has not closed it yet", () => {
   assert.equal(longer?.querySelector("code")?.textContent, "```");
 });
 
-test("lists nest, and are numbered where they are", () => {
+test("lists nest, and keep their numbering", () => {
   assert.equal(html("- a\n  - b\n- c"), "<ul><li><p>a</p><ul><li>b</li></ul></li><li>c</li></ul>");
   assert.equal(html("1. a\n2. b"), "<ol><li>a</li><li>b</li></ol>");
 });
 
-test("tables, quotes and rules", () => {
+test("tables, quotes and rules become elements", () => {
   const [table] = markdown("| a | b |\n|---|---|\n| 1 | **2** |");
   assert.equal(table?.querySelectorAll("td strong").length, 1);
   assert.equal(html("> a\n> b"), "<blockquote><p>a<br>b</p></blockquote>");
   assert.equal(html("a\n\n---\n\nb"), "<p>a</p><hr><p>b</p>");
 });
 
-test("only addresses of the web are links", () => {
+test("only web addresses become links", () => {
   assert.equal(html("[x](javascript:alert(1))").includes("<a"), false);
   assert.equal(html("[x](data:text/html,y)"), "<p>x</p>");
   const [made] = markdown("see https://a.example/b.");
@@ -45,14 +45,14 @@ test("only addresses of the web are links", () => {
   assert.equal(link?.getAttribute("rel"), "noopener noreferrer nofollow");
 });
 
-test("nothing that is said becomes markup", () => {
+test("HTML in a text does not become markup", () => {
   const text = "<script>x</script> <img src=x onerror=y> **<b onclick=z>**\n\n| <i> |\n|---|\n| <iframe> |\n\n- <svg>";
   const tags = markdown(text).flatMap((one) => [one, ...one.querySelectorAll("*")]).map((one) => one.localName);
   const ours = new Set(["p", "strong", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"]);
   assert.deepEqual(tags.filter((tag) => !ours.has(tag)), []);
 });
 
-test("odd input ends", () => {
+test("parsing ends for unusual input", () => {
   const begun = performance.now();
   const pieces: [string, number][] = [
     ["*", 5000], ["[", 100_000], ["[a", 50_000], ["`", 4999], ["> ", 20_000], ["- ", 1000], ["|", 3000],

@@ -82,7 +82,7 @@ class Chat implements Section {
   readonly #title = element("h1", { id: "title" }, "New conversation");
   #ofConversation: HTMLButtonElement[] = [];
 
-  // ── the place ──
+  // ── the section ──
 
   async mount(root: HTMLElement): Promise<void> {
     const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions());
@@ -120,7 +120,7 @@ class Chat implements Section {
   enter(route: Route): void {
     this.#shown = true;
     const id = route.rest[0] ?? null;
-    if (id === null && this.#session.id !== null) this.#open(this.#session.id); // back from another place
+    if (id === null && this.#session.id !== null) this.#open(this.#session.id); // back from another section
     else this.#open(id);
   }
 
@@ -209,7 +209,7 @@ class Chat implements Section {
     await this.#session.call("POST", "/messages", { text, attachments: attachmentsOf(entry) });
   }
 
-  // ── about it ──
+  // ── its settings ──
 
   async #rename(): Promise<void> {
     const name = await ask("Rename", "Name", this.#session.snapshot.name);
@@ -229,7 +229,7 @@ class Chat implements Section {
     const sure = await confirmAction(`Delete “${this.#title.textContent}”?`, "This cannot be undone.", "Delete");
     if (!sure) return;
     const path = this.#session.path();
-    this.#session.suspend(); // its stream would complain
+    this.#session.suspend(); // its stream would report an error
     this.#composer.forget();
     await call("DELETE", path);
     this.#open(null);

@@ -147,7 +147,7 @@ class Live implements Section {
     this.#draw();
   }
 
-  // ── one of them ──
+  // ── one request ──
 
   #go(id: string | null): void {
     location.hash = address("live", id === null ? [] : [id]);

@@ -47,7 +47,7 @@ export class Detail {
     }
   }
 
-  /** There is no such request, and why. */
+  /** Shows why there is no such request. */
   miss(words: string): void {
     this.#opened = null;
     const row = element("div", { class: "row end" }, this.#closing());
@@ -137,7 +137,7 @@ export class Detail {
     if (step !== 0 && next !== undefined) this.choose(next);
   }
 
-  // ── the way there ──
+  // ── to the upstream ──
 
   #there(opened: Opened): HTMLElement {
     const attempt = opened.attempts[this.#attempt];
@@ -202,7 +202,7 @@ function upstreamPane(attempt: Attempt | undefined): HTMLElement {
   return bodyPane(caption, attempt.body).element;
 }
 
-// ── the way back ──
+// ── back to the client ──
 
 function back(opened: Opened): HTMLElement {
   const { answer, summary } = opened;

@@ -117,7 +117,7 @@ const ANSWER = {
 
 const REFUSAL = {
   type: "error",
-  error: { type: "rate_limit_error", message: "More tokens were asked for than this minute allows" },
+  error: { type: "rate_limit_error", message: "This request exceeds the limit of tokens per minute" },
 };
 
 const HISTORY = [
@@ -131,6 +131,6 @@ export const EXAMPLES: readonly Example[] = [
   { label: "Reasoning with a signature (Gemini)", about: "A thought, a signed call and its result", text: pretty(REASONING) },
   { label: "A stream (OpenAI Chat)", about: "Recorded events become those of another API", text: STREAM },
   { label: "An answer (Anthropic Messages)", about: "Thinking, text, and how tokens are counted", text: pretty(ANSWER) },
-  { label: "An error (Anthropic Messages)", about: "A rate limit in the words of every API", text: pretty(REFUSAL) },
+  { label: "An error (Anthropic Messages)", about: "A rate limit, in each API's own format", text: pretty(REFUSAL) },
   { label: "A stored history (multi-llm-chat)", about: "A conversation of a chat program becomes a request", text: pretty(HISTORY) },
 ];

@@ -3818,7 +3818,7 @@ var Detail = class {
 			if (!old?.contains(document.activeElement)) old?.replaceWith(part);
 		}
 	}
-	/** There is no such request, and why. */
+	/** Shows why there is no such request. */
 	miss(words) {
 		this.#opened = null;
 		const row = element("div", { class: "row end" }, this.#closing());
@@ -4493,12 +4493,12 @@ var EXAMPLES = [
 	},
 	{
 		label: "An error (Anthropic Messages)",
-		about: "A rate limit in the words of every API",
+		about: "A rate limit, in each API's own format",
 		text: pretty({
 			type: "error",
 			error: {
 				type: "rate_limit_error",
-				message: "More tokens were asked for than this minute allows"
+				message: "This request exceeds the limit of tokens per minute"
 			}
 		})
 	},
