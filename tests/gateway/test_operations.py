@@ -87,7 +87,7 @@ def test_a_database_that_goes_away_is_noticed_without_requests() -> None:
     async def watched() -> list[str]:
         store, timing = _Away(), Timing(lease=0.06)
         ledger = Ledger(store, MemoryMeters(timing), timing)  # type: ignore[arg-type]
-        await ledger.look()
+        await ledger.refresh()
         access, seen = Access((), {}, ledger, ""), []
         tending = asyncio.ensure_future(ledger.tend())
         for broken in (False, True, False):

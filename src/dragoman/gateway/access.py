@@ -53,7 +53,7 @@ def presented_key(head: Head) -> str:
     scheme, _, token = head.headers.get("authorization", "").partition(" ")
     if scheme.lower() in {"bearer", "basic"} and token:
         return token.strip()
-    # Amazon's SDK sends a bearer token over TLS only, and signs otherwise: the key is then used as the access key id.
+    # Amazon's SDKs send a bearer token only over TLS. Without it they sign requests, and the key is the access key id.
     if signed := _SIGNED.match(head.headers.get("authorization", "")):
         return signed[1]
     return head.parameters.get("key", "") if "key=" in head.query else ""
@@ -144,10 +144,10 @@ class Access:
     def required(self) -> bool:
         return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Refresh the ledger, so that a first key that was just created counts immediately."""
         if self._ledger is not None:
-            await self._ledger.look()
+            await self._ledger.refresh()
 
     async def caller(self, format: str, head: Head, digest: str = "") -> Caller:
         """Return the caller of a request. Raises `Denied`.
@@ -165,7 +165,7 @@ class Access:
         return Caller(self, grant, format)
 
     def anonymous(self, format: str) -> Caller:
-        """Return the caller of requests without a key, where none is required. It has no state: one is enough."""
+        """Return the caller of requests without a key, where none is required. It has no state, so it is shared."""
         return self._anonymous.get(format) or self._anonymous.setdefault(format, Caller(self, None, format))
 
     async def find(self, digest: str) -> Grant | None:

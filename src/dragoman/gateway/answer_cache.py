@@ -118,7 +118,7 @@ class AnswerCache:
         except Unavailable as error:
             self._problem(str(error))
             return None
-        except msgspec.MsgspecError:  # of another version
+        except msgspec.MsgspecError:  # stored by another version
             return None
         return found if found is not None and found.version == _VERSION else None
 

@@ -12,10 +12,10 @@ _HIDDEN = HIDDEN.encode()
 
 
 class KeyFilter:
-    """Removes keys from a stream, also a key that two reads cut.
+    """Removes keys from a stream, including a key that is split between two reads.
 
-    Bytes at the end of a read that may be the beginning of a key are held until the next read. Events end with a line
-    break, which no key contains: those of nearly all streams are not delayed.
+    Bytes at the end of a read that may be the beginning of a key are held until the next read. In nearly all formats
+    an event ends with a line break, which no key contains, so its events are not delayed.
     """
 
     __slots__ = ("held", "keys")
@@ -58,7 +58,7 @@ def without_keys_in(headers: dict[str, str], channel: Channel) -> dict[str, str]
 
 
 def quotes_key(channel: Channel, body: bytes) -> bool:
-    """Whether a body contains a key, as it is or with escapes of JSON."""
+    """Whether a body contains a key, unchanged or with JSON escapes."""
     keys = [secret.reveal() for secret in channel.credential.secrets if secret]
     if any(key.encode() in body for key in keys):
         return True
@@ -67,5 +67,5 @@ def quotes_key(channel: Channel, body: bytes) -> bool:
     try:
         plain = encode_json(parse_json(body))
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return True  # it cannot be read, so it is not passed on
+        return True  # unreadable, so it might hide one
     return any(encode_json(key)[1:-1] in plain for key in keys)

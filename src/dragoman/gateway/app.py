@@ -71,7 +71,7 @@ _encode = msgspec.json.encode
 class Gateway:
     """The gateway of one process.
 
-    A new configuration replaces router and access; requests in progress keep those they began with.
+    A new configuration replaces `router` and `access`; requests in progress keep the ones they began with.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Gateway:
 
     async def _retire(self, upstreams: list[Upstream]) -> None:
         """Close the connections of these upstreams once the last stream over them has ended."""
-        with suppress(asyncio.CancelledError):  # the gateway closes too
+        with suppress(asyncio.CancelledError):  # the gateway is closing
             while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - rare, and nothing waits for it
                 await asyncio.sleep(0.5)
         for upstream in upstreams:
@@ -198,7 +198,8 @@ class Gateway:
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
         usage = record.usage
-        if usage is not None and (usage.input < 0 or usage.output < 0):  # tokens are spent, never given back
+        # An upstream that reports negative tokens must not lower what a key has spent.
+        if usage is not None and (usage.input < 0 or usage.output < 0):
             record.usage = structs.replace(usage, input=max(usage.input, 0), output=max(usage.output, 0))
         if record.cost is None and record.usage is not None:
             record.cost = self.prices.cost(record.upstream, record.target, record.usage)
@@ -248,7 +249,7 @@ class Gateway:
         return caller
 
     def _check_page(self, exchange: Exchange) -> None:
-        """Refuse pages that are not allowed: browsers send a page's origin, and it must not spend the user's keys."""
+        """Refuse web pages of origins that are not allowed: a page must not spend the user's keys."""
         origin = exchange.head.headers.get("origin")
         if origin is None:
             return
@@ -260,9 +261,9 @@ class Gateway:
         exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
 
     def _check_host(self, head: Head) -> None:
-        """Refuse names that a page can lead to this machine (DNS rebinding) where no key protects what is stored.
+        """Refuse host names that a web page can point at this machine (DNS rebinding). Called if no key is required.
 
-        To a browser such a page has the gateway's own origin, which it need not send when it only reads.
+        To the browser, such a page has the same origin as the gateway, and same-origin GETs have no `Origin` header.
         """
         host = head.headers.get("host", "")
         if host and head.method == "GET" and not is_local_name(host):
@@ -336,7 +337,7 @@ class Gateway:
         sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            if self.signatures.seconds and not plan.speaks_only(sent.protocol.format):
+            if self.signatures.seconds and not plan.uses_only(sent.protocol.format):
                 await self._recall_signatures(sent, caller.id)
             if keeping is not None:
                 skips_model = client_request.known.generate is False
@@ -403,7 +404,7 @@ class Gateway:
         sent = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
-            if self.signatures.seconds and not plan.speaks_only(sent.protocol.format):
+            if self.signatures.seconds and not plan.uses_only(sent.protocol.format):
                 await self._recall_signatures(sent, caller.id)
             completion = await tools.run(self.relay, sent, plan, caller, record)
             answer = CachedAnswer(completion=completion, upstream=record.upstream, target=record.target, created=0.0)
@@ -576,7 +577,7 @@ class Gateway:
             broken = error
         self._note_streamed(streamed, record)
         await self._note(streamed, translator.completion.id, record, keeping)
-        if keeping is not None:  # also for a client that left with the last event
+        if keeping is not None:  # also if the client disconnected at the last event
             await keeping.keep_streamed()
         if broken is not None:
             try:
@@ -739,7 +740,7 @@ class Gateway:
         headers = {**record.id_headers, **JSON, **whole.headers, "x-request-id": record.id}
         exchange.send(whole.status, headers, whole.body)
 
-    # ── nothing ──
+    # ── no endpoint ──
 
     async def none(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
         self.refuse(

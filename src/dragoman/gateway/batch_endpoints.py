@@ -64,7 +64,7 @@ _MOST_MODELS = 100
 _GRANULARITY = 1 << 20
 """Each chunk of an upload but the last is a multiple of this: every chunk rewrites the stored file."""
 _ANY_MODEL = "\0"
-"""In place of a model: patterns of keys match it only if they match any model."""
+"""Stands for any model: only patterns that match every model match it."""
 _LONGEST_COUNT = 15
 """Maximum digits of a number that a client sends."""
 _encode = msgspec.json.encode
@@ -159,10 +159,10 @@ def _destination(request: PassedRequest, models: Iterable[str], row_providers: M
 
 
 def _may_run_at(caller: Caller, place: str) -> bool:
-    """Whether the provider may run batches of this key.
+    """Whether the provider may run batches of this key: only if the key has no budget and may use all of its models.
 
-    The cost of such a batch is not counted in time, and it might name models that are not found here: in files that
-    the provider reads differently, or that it was sent for another purpose.
+    The cost of such a batch is known too late for a budget. It may also use models that were not checked here: the
+    provider may read the file differently, or run a file that was uploaded for another purpose.
     """
     return not caller.has_budget and caller.allows(f"{place}/{_ANY_MODEL}")
 

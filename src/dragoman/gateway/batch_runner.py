@@ -247,7 +247,7 @@ class BatchRunner:
         await self.store.add_result(stored.id, item.place, outcome, line)
 
     async def _answer(self, running: _Running, item: BatchItem) -> tuple[int, bytes]:
-        """Return the answer after retries with back-off: limits of keys and upstreams are waited for."""
+        """Return the answer. Retries with back-off while a limit of the key or an upstream rejects the request."""
         pause, attempt = 0.5, 0
         while True:
             attempt += 1

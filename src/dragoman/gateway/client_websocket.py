@@ -1,4 +1,4 @@
-"""WebSockets by `websockets`: the client's side, with its sans-I/O protocol, and connections to upstreams."""
+"""WebSockets, with the package `websockets`: its sans-I/O protocol for clients, and connections to upstreams."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ConnectDirectly(connect):
 
 
 class IncomingMessages:
-    """Puts the messages of a client together, within the limits of request bodies.
+    """Assembles the messages of a client, within the limits of request bodies.
 
-    The bytes of an incomplete message count as those of a body, and it has to arrive at the same rate.
+    An incomplete message counts against the memory for bodies, and has to arrive at the minimum rate of a body.
     """
 
     def __init__(self, tunnel: Tunnel, frames: ServerProtocol) -> None:
@@ -141,7 +141,7 @@ class ClientWebSocket:
                     return
                 for message, is_text in incoming.feed(data):
                     yield message.decode() if is_text else message
-                if self._flush():  # answers to pings would pile up
+                if self._flush():  # without waiting, answers to pings would pile up
                     await self._tunnel.drain()
         finally:
             incoming.release()

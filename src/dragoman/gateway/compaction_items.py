@@ -1,6 +1,6 @@
-"""Compaction items that this gateway makes for upstreams that cannot compact: a summary behind a tag.
+"""Compaction items that this gateway makes for upstreams that cannot compact: a tag, then a summary in base64.
 
-The item is opaque to clients, as OpenAI's is. When it comes back it becomes a message, which every model can read.
+The item is opaque to clients, like OpenAI's. When a client sends it back, it becomes a message that any model can read.
 """
 
 from __future__ import annotations

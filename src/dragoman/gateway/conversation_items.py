@@ -82,7 +82,7 @@ def page(items: list[tuple[str, bytes]], parameters: Mapping[str, str]) -> dict[
     ids = [id for id, _ in items]
     after = parameters.get("after", "")
     if after and after not in ids:
-        raise no_item(after)  # the first page again would never end
+        raise no_item(after)  # returning the first page again would make clients page forever
     begin = ids.index(after) + 1 if after else 0
     limit = parameters.get("limit", "")
     size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE

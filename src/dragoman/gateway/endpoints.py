@@ -260,7 +260,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
 )
-# The format in which unknown paths are answered; of other paths, that of the client's headers.
+# Formats of errors for unknown paths, by the beginning of the path. If none matches, the client's headers decide.
 _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), format)
     for pattern, format in (
@@ -347,7 +347,7 @@ def _format_by_headers(head: Head) -> str:
         return "anthropic-messages"
     if head.path.startswith(("/v1beta", "/v1alpha")) or "x-goog-api-key" in head.headers or "key=" in head.query:
         return "gemini"
-    # Cohere's client asks for the models of one endpoint, and identifies itself.
+    # Cohere's client adds `endpoint=` when it lists models, and sends headers that name it.
     if "x-client-name" in head.headers or "endpoint=" in head.query or "x-fern-language" in head.headers:
         return "cohere-chat"
     return "bedrock-converse" if "x-amz-date" in head.headers else "openai-chat"

@@ -213,7 +213,7 @@ class Exchange:
         raise NotImplementedError
 
     def open_tunnel(self) -> Tunnel | None:
-        """Leave HTTP instead of answering. None if the connection cannot, or the client does not ask for it."""
+        """Leave HTTP instead of answering. Returns None if the connection cannot, or the client does not ask for it."""
         return None
 
 

@@ -418,7 +418,7 @@ class Http1Connection(BufferedReader):
         self._no_more = not self._incoming.keep
 
     def on_message_complete(self) -> None:
-        if self._upgrading:  # the body is still to come, see _stay
+        if self._upgrading:  # the body is still to come, see _ignore_upgrade
             return
         if self._pieces:
             self._take_body()
@@ -454,9 +454,9 @@ class Http1Connection(BufferedReader):
             except HttpParserUpgrade as upgrade:
                 rest = data[upgrade.args[0] :]
                 if self._incoming is not None and is_websocket(self._incoming.head):
-                    self._leave(bytes(rest))
+                    self._stop_parsing(bytes(rest))
                 else:
-                    self._stay(rest)
+                    self._ignore_upgrade(rest)
         except HttpParserUpgrade:  # a pipelined request asks for another upgrade
             self._no_more = True
         except HttpParserError as error:
@@ -477,8 +477,8 @@ class Http1Connection(BufferedReader):
             self._incoming.fail(self._bad)
         self._advance()
 
-    def _leave(self, rest: bytes) -> None:
-        """Stop parsing: the last request of this connection asks for a WebSocket, and what follows is not HTTP."""
+    def _stop_parsing(self, rest: bytes) -> None:
+        """Handle a request for a WebSocket. It is the last one of its connection: what follows is not HTTP."""
         incoming, self._incoming = self._incoming, None
         assert incoming is not None  # noqa: S101 - see _feed
         incoming.keep, self._no_more, self._upgrading, self._early = False, True, False, rest
@@ -504,10 +504,10 @@ class Http1Connection(BufferedReader):
             else:
                 self._transport.pause_reading()
 
-    def _stay(self, rest: memoryview) -> None:
+    def _ignore_upgrade(self, rest: memoryview) -> None:
         """Ignore an `Upgrade` (RFC 9110, 7.8; the JDK's client sends one with each request).
 
-        llhttp leaves what follows to the other protocol, so a new parser that has not seen the header reads the body.
+        llhttp stops after a head with this header, so the body is read by a new parser that has not seen it.
         """
         incoming = self._incoming
         headers = {} if incoming is None else incoming.head.headers
@@ -527,7 +527,7 @@ class Http1Connection(BufferedReader):
             pieces.clear()
 
     def _advance(self) -> None:
-        if self._current is None and not self.paused:  # one unread answer is enough
+        if self._current is None and not self.paused:  # while an answer is unread, no other is begun
             if self._waiting:
                 self._current = self._waiting.popleft()
                 self.due = NEVER

@@ -204,7 +204,7 @@ class Http2Exchange(Exchange):
         self.due, self._sent_before = server.loop.time() + server.limits.write_seconds, self.sent
 
     def resume(self) -> None:
-        """The client reads again: what counts is how fast its request arrives."""
+        """Note that the client reads again, so that only the rate at which its request arrives is limited."""
         server = self._connection.server
         self.due = _NEVER if self._waiter is None else server.loop.time() + server.limits.body_window
         self.written()
@@ -227,9 +227,9 @@ class Http2Exchange(Exchange):
 
 
 class _FrameBuffer(FrameBuffer):
-    """Refuses and ignores what h2 would keep, and counts frames: for many of them h2 has no event.
+    """Refuses or ignores what h2 would store, and counts frames, because h2 has no event for many of them.
 
-    h2 would keep up to 16 MiB of an oversized frame, 1 MiB of a head in pieces, every setting with an unknown number,
+    h2 would store up to 16 MiB of an oversized frame, 1 MiB of a head in pieces, every setting with an unknown number,
     and a table for our headers as large as the client allows.
     """
 
@@ -251,7 +251,7 @@ class _FrameBuffer(FrameBuffer):
         return frame
 
     def held_head(self, *, is_idle: bool) -> int:
-        """Return the bytes of an incomplete head. A frame in part belongs to one if no request is in progress."""
+        """Return the bytes of an incomplete head. If no request is in progress, an incomplete frame is part of one."""
         return sum(len(piece.data) for piece in self._headers_buffer) + (len(self._data) if is_idle else 0)
 
     def _update_header_buffer(self, f: Frame | None) -> Frame | None:
@@ -265,7 +265,7 @@ class _Frames(H2Connection):
     """The protocol of one connection."""
 
     MAX_CLOSED_STREAMS = 1_000
-    """Ended streams that are remembered, for frames that were under way; h2 keeps 65,536 of them, which are 8 MB."""
+    """Ended streams that are remembered, for frames that arrive late. h2's own limit of 65,536 would take 8 MB."""
 
 
 class Http2Connection(BufferedReader):
@@ -275,7 +275,7 @@ class Http2Connection(BufferedReader):
         self.paused = False
         self.due = server.loop.time() + _CHECK
         self.read_by = _NEVER
-        """When a closed connection is cut whose client does not read the rest; streams have limits of their own."""
+        """When to cut a closed connection whose client does not read the rest; streams have limits of their own."""
         self.held_head = 0
         self._idle_since = server.loop.time()
         self._transport: asyncio.Transport | None = None

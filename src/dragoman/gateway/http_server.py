@@ -22,7 +22,7 @@ from dragoman.gateway.write_batching import WriteBatcher
 
 _TICK = 0.5
 _EVICTED = 16
-"""If there are too many connections, one of so many is closed at once: finding the oldest ones looks at all."""
+"""If there are too many connections, this share of them (1/16) is closed at a time, as finding the oldest is slow."""
 _NO_FILES_LEFT = 0.1
 """Seconds to wait after a connection could not be accepted."""
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
@@ -52,16 +52,16 @@ class Connection(Protocol):
     def abort(self) -> None: ...
 
 
-def speaks_http2() -> bool:
-    """Whether h2 is installed (extra `gateway`)."""
-    return find_spec("h2") is not None  # optional: the page alone does not need it
+def supports_http2() -> bool:
+    """Whether h2 is installed (extra `gateway`). The page alone does not need it."""
+    return find_spec("h2") is not None
 
 
 def server_context() -> ssl.SSLContext:
     """Return a TLS context for a listener, still without certificate. Clients choose the HTTP version by ALPN."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["h2", "http/1.1"] if speaks_http2() else ["http/1.1"])
+    context.set_alpn_protocols(["h2", "http/1.1"] if supports_http2() else ["http/1.1"])
     return context
 
 
@@ -129,7 +129,7 @@ class Server:
     def hold_head(self, connection: Connection, size: int) -> None:
         """Note how much of an incomplete head a connection holds. Beyond the limit, those that hold the most are cut.
 
-        Anyone can send heads; a client whose head merely comes in two packets holds less than those who fill memory.
+        Sending heads needs no key. A client whose head arrives in two packets holds less than one that fills memory.
         """
         self._heads += size - connection.held_head
         connection.held_head = size
@@ -145,7 +145,7 @@ class Server:
     def _has_room(self) -> bool:
         """Return whether a connection can be added, after closing those that have been idle longest if need be.
 
-        Without a key anyone can open as many as there may be; without this, they would keep everyone else out.
+        Opening connections needs no key, so otherwise one client could open all that are allowed and lock out the rest.
         """
         if len(self.connections) + len(self._handshakes) < self.limits.connections:
             return True
@@ -166,7 +166,7 @@ class Server:
         """Replace the connection, which turned out to be HTTP/2."""
         self.connections.discard(connection)
         try:
-            from dragoman.gateway.http2 import Http2Connection  # noqa: PLC0415 - see speaks_http2
+            from dragoman.gateway.http2 import Http2Connection  # noqa: PLC0415 - see supports_http2
         except ImportError:
             transport.abort()
             return
@@ -210,7 +210,7 @@ class Server:
     def hold_answer(self, size: int) -> None:
         """Note bytes of an answer that wait for the client.
 
-        Between two ticks, clients could ask for more answers than fit into memory.
+        Slow readers are also looked for here, because answers between two ticks might not fit into memory.
         """
         self._held_since += size
         if self._held_since > self.limits.unread // 4:

@@ -67,7 +67,7 @@ class _McpRequest(Struct, frozen=True):
     record: Record
 
 
-_visit: ContextVar[_McpRequest] = ContextVar("mcp visit")
+_current: ContextVar[_McpRequest] = ContextVar("mcp request")
 
 
 class McpEndpoint:
@@ -119,9 +119,9 @@ async def mcp(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: 
     if exchange.head.method == "GET":  # this server sends no messages: the stream would only be held open
         raise BadBody(Failure("invalid_request", "This MCP server has no stream of its own: use POST.", 405))
     if len(exchange.body) > _LARGEST:
-        raise BadBody(Failure("too_large", f"A message of MCP may have {_LARGEST} bytes.", 413))
+        raise BadBody(Failure("too_large", f"An MCP message may have at most {_LARGEST} bytes.", 413))
     await gateway.enter_free(caller)
-    _visit.set(_McpRequest(gateway, caller, exchange.head, record))
+    _current.set(_McpRequest(gateway, caller, exchange.head, record))
     try:
         record.status = await gateway.mcp_endpoint.serve(exchange)
     finally:
@@ -202,7 +202,7 @@ class _InnerRequest(Exchange):
 async def _list_tools(_context: Any, _parameters: Any) -> mcp_types.ListToolsResult:
     import mcp_types as types  # noqa: PLC0415 - an extra
 
-    visit = _visit.get()
+    request = _current.get()
     own = [
         types.Tool(name="ask_model", description="Ask a model of this gateway a question", input_schema=_ASK),
         types.Tool(
@@ -211,8 +211,8 @@ async def _list_tools(_context: Any, _parameters: Any) -> mcp_types.ListToolsRes
             input_schema=_CONVERT,
         ),
     ]
-    servers = visit.gateway.mcp_tools
-    offered = servers.offered(visit.caller) if servers is not None else ()
+    servers = request.gateway.mcp_tools
+    offered = servers.offered(request.caller) if servers is not None else ()
     others = [
         types.Tool(
             name=one.tool.name,
@@ -227,15 +227,15 @@ async def _list_tools(_context: Any, _parameters: Any) -> mcp_types.ListToolsRes
 async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult:
     import mcp_types as types  # noqa: PLC0415 - an extra
 
-    visit, arguments = _visit.get(), dict(parameters.arguments or {})
+    request, arguments = _current.get(), dict(parameters.arguments or {})
     try:
-        text, failed = await _TOOLS.get(parameters.name, _other_tool)(visit, parameters.name, arguments)
+        text, failed = await _TOOLS.get(parameters.name, _other_tool)(request, parameters.name, arguments)
     except _BAD_ARGUMENTS as error:
         text, failed = f"{type(error).__name__}: {error}", True
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
 
-async def _ask_model(visit: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+async def _ask_model(request: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
     system = [{"role": "system", "content": str(given["system"])}] if given.get("system") else []
     body: dict[str, Any] = {
         "model": str(given["model"]),
@@ -243,20 +243,20 @@ async def _ask_model(visit: _McpRequest, _name: str, given: Mapping[str, Any]) -
     }
     if given.get("max_output_tokens"):
         body["max_completion_tokens"] = int(given["max_output_tokens"])
-    shown = {name: visit.head.headers[name] for name in _COPIED if name in visit.head.headers}
+    shown = {name: request.head.headers[name] for name in _COPIED if name in request.head.headers}
     headers = {**shown, "content-type": "application/json"}
     inner = _InnerRequest(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
-    leaving = visit.caller.leave()  # the inner request takes a slot of the same key, which may have only one
+    leaving = request.caller.leave()  # the inner request takes a slot of the same key, which may have only one
     if leaving is not None:
         await leaving
-    await visit.gateway(inner)
+    await request.gateway(inner)
     answer = msgspec.json.decode(inner.answer)
     if inner.status != 200:  # noqa: PLR2004 - an HTTP status
         return str(answer.get("error", {}).get("message", answer)), True
     return answer["choices"][0]["message"].get("content") or "", False
 
 
-async def _convert_body(_visit: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+async def _convert_body(_request: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
     def convert() -> str:
         encoded = dragoman.translate_request(given["body"], source=str(given["source"]), target=str(given["target"]))
         converted = {"path": encoded.path, "body": encoded.body, "losses": [str(loss) for loss in encoded.losses]}
@@ -265,12 +265,12 @@ async def _convert_body(_visit: _McpRequest, _name: str, given: Mapping[str, Any
     return await asyncio.to_thread(convert), False
 
 
-async def _other_tool(visit: _McpRequest, name: str, given: dict[str, Any]) -> tuple[str, bool]:
-    servers = visit.gateway.mcp_tools
-    found = next((one for one in servers.offered(visit.caller) if one.tool.name == name), None) if servers else None
+async def _other_tool(request: _McpRequest, name: str, given: dict[str, Any]) -> tuple[str, bool]:
+    servers = request.gateway.mcp_tools
+    found = next((one for one in servers.offered(request.caller) if one.tool.name == name), None) if servers else None
     if found is None:
         return f"no tool is named {name!r}", True
-    result = await servers.call(ToolCall("mcp", name, given), found, visit.record)
+    result = await servers.call(ToolCall("mcp", name, given), found, request.record)
     text = result.value if isinstance(result.value, str) else msgspec.json.encode(result.value).decode()
     return text, result.kind == "error"
 

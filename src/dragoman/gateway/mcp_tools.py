@@ -181,7 +181,7 @@ class McpTools:
     def _tools_for(self, request: Request, caller: Caller, client_request: ClientRequest) -> tuple[Offered, ...]:
         hosted = {tool.name: tool for tool in request.tools if isinstance(tool, ProviderTool) and self._is_ours(tool)}
         if any(tool.approval == "always" for tool in hosted.values()):
-            words = "The gateway runs these tools without asking: calls that must be approved are not for it."
+            words = "The gateway runs these tools without asking, so it does not offer them for calls to be approved."
             raise BadBody(Failure("invalid_request", words, 400, parameter="tools"))
         found = self.offered(caller, self.requested_servers(client_request))
         wanted = {name: tool.allowed_tools for name, tool in hosted.items() if tool.allowed_tools}
@@ -260,7 +260,7 @@ def _without(completion: Completion, calls: Sequence[ToolCall]) -> Completion:
     message = completion.messages[0]
     parts = tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.id in ids))
     finish = completion.finish
-    if not any(isinstance(part, ToolCall) for part in parts):  # the model wanted to call more: its answer is incomplete
+    if not any(isinstance(part, ToolCall) for part in parts):  # the removed calls were to be followed by an answer
         finish = Finish("length")
     messages = (structs.replace(message, parts=parts), *completion.messages[1:])
     return structs.replace(completion, messages=messages, finish=finish)

@@ -108,10 +108,10 @@ class Metrics:
     def text(
         self,
         breakers: Mapping[str, str],
-        resting: Mapping[tuple[str, str], str],
+        not_closed: Mapping[tuple[str, str], str],
         unrecorded: Mapping[str, int] | None = None,
     ) -> str:
-        """Return the metrics. `breakers` has the states per upstream, `resting` those per model that are not closed."""
+        """Return the metrics. `breakers` has states per upstream, `not_closed` those per model that are not closed."""
         pair, pairs = ("client", "upstream"), self._pairs.items()
         requests: dict[Labels, int] = {
             (*key, str(status)): n for key, counts in pairs for status, n in counts.statuses.items()
@@ -147,7 +147,7 @@ class Metrics:
             "1 if the circuit breaker of this model is open; models with a closed one are left out.",
             "gauge",
         )
-        for labels, state in resting.items():
+        for labels, state in not_closed.items():
             lines.append(f"dragoman_model_breaker_open{_labels(('upstream', 'model'), labels)} {int(state == 'open')}")
         return "\n".join(lines) + "\n"
 

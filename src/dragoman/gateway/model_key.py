@@ -24,9 +24,9 @@ _COLON = re.compile(rb"\s*:")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _WANTED = "one model, under `model`"
 _FURTHER = frozenset({"models", "fallbacks", "fallback_models"})
-"""Keys that name models for the provider to call instead: of OpenRouter (`models`), Anthropic (`fallbacks`), others."""
+"""Keys that name models to call instead: `models` of OpenRouter, `fallbacks` of Anthropic, and those of others."""
 _WITH_MODELS = frozenset({"tools", "plugins"})
-"""Lists whose entries may name a model for the provider to call meanwhile, such as an advisor."""
+"""Lists whose entries may name a model that the provider calls too, such as an advisor."""
 _CHECKED = frozenset({"model"}) | _FURTHER | _WITH_MODELS
 _QUOTED = tuple(f'"{name}"'.encode() for name in _CHECKED)
 _MODEL_NAMES = frozenset({"model", "models"})
@@ -36,8 +36,8 @@ _NOTHING = frozenset({b"null", b"[]", b'""'})
 def check_one_model(body: bytes, source: str) -> None:
     """Raise `DecodeError` if a JSON body names a second model.
 
-    It may be under the same key, of which some servers read the first; under one in other letters, which some accept
-    (such as those in Go); or under a key for fallbacks or a tool of the provider, which would call it too.
+    A second model may be in a repeated `model`, of which some servers read the first; in a key that differs only in
+    case, which some accept (such as those in Go); or in fallbacks or a hosted tool, which the provider calls too.
     """
     for key, value in _object(body).items():
         lowered = key.lower()
@@ -55,7 +55,7 @@ def check_one_model(body: bytes, source: str) -> None:
 def _check_entries(name: str, value: Raw, source: str) -> None:
     """Raise `DecodeError` if an entry of a list names a model, itself or in its parameters."""
     entries: list[Raw] = []
-    with suppress(msgspec.ValidationError):  # another value: the decoder of the format reports it
+    with suppress(msgspec.ValidationError):  # not a list: the decoder of the format reports that
         entries = _entries(value)
     for place, entry in enumerate(entries):
         found = _members(entry)

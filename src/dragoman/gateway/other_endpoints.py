@@ -117,19 +117,19 @@ async def _running(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     _put(exchange, record, {"models": models})
 
 
-async def _version(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
+async def _version(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     _put(exchange, record, {"version": _OLLAMA_VERSION})
 
 
 # ── status ──
 
 
-async def _front(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
+async def _front(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     record.status = 200
     exchange.send(200, _TEXT, b"dragoman is running\n")
 
 
-async def _health(gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
+async def _health(gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     own = _own_health(gateway, asking=1)
     others = [] if gateway.other_workers is None else await gateway.other_workers.ask("/health")
     _put(exchange, record, merge_health([own, *others]) if others else Raw(own))
@@ -149,7 +149,7 @@ async def _openapi(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, r
 
 @lru_cache(1)
 def _encoded_description() -> bytes:
-    """Return the description as bytes. It needs no key, and would take a millisecond for each request."""
+    """Return the description as bytes. Cached, because encoding takes a millisecond and the endpoint needs no key."""
     return _encode(description())
 
 
@@ -179,13 +179,13 @@ def _unrecorded_counts(gateway: Gateway) -> dict[str, int]:
 
 
 def _own_metrics(gateway: Gateway) -> bytes:
-    resting = {
+    not_closed = {
         (upstream.name, model): state
         for upstream in gateway.router.upstreams_in_use()
         for model, state in upstream.breakers.states().items()
         if state != "closed"
     }
-    return gateway.metrics.text(_breakers(gateway), resting, _unrecorded_counts(gateway)).encode()
+    return gateway.metrics.text(_breakers(gateway), not_closed, _unrecorded_counts(gateway)).encode()
 
 
 def _breakers(gateway: Gateway) -> dict[str, str]:

@@ -153,7 +153,7 @@ async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, c
         able = tuple(one for one in able if _has(row, one, gateway))
         if able and caller.allows(f"{place}/{model or row.name}"):
             return Plan(place, able, PLAIN)
-    if row.here and row.holding == "one" and gateway.batches.is_enabled:  # it would be kept here
+    if row.here and row.holding == "one" and gateway.batches.is_enabled:  # only this gateway could have stored it
         raise _unknown_object(row, endpoint.id)
     raise BadBody(_no_provider(row, [named] if named else []))
 
@@ -188,7 +188,7 @@ def _no_provider(row: Passed, providers: Sequence[str]) -> Failure:
 async def _owning_upstream(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str | None:
     """Return the upstream that stores an object. Raises `UnknownResponse` if another key created it.
 
-    A gateway without keys has one owner, who may have created it elsewhere: then None leaves the upstream open.
+    Without keys there is one owner, who may have created the object elsewhere: None then means an unknown upstream.
     """
     try:
         found = await gateway.responses.find(held_id(row, id), caller.id)

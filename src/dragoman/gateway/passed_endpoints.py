@@ -74,7 +74,7 @@ _GOOGLE = r"/v1(?:beta|alpha)?"
 
 
 def _row(name: str, method: str, path: str, providers: Mapping[str, str], holding: Holding = "", **more: Any) -> Passed:
-    """Make a row. `before` is the part of the client's path before `path`; the rest are fields."""
+    """Make a row. `before` in `more` is the pattern of the path before `path`; all else in it are fields."""
     before = more.pop("before", _V1)
     return Passed(
         name=name,
@@ -287,13 +287,13 @@ PASSED: tuple[Passed, ...] = (
 )
 
 
-def match_passed(method: str, path: str, speaker: str) -> tuple[Passed, Mapping[str, str]] | None:
-    """Return the row of a request and the groups of its path. `speaker` is the client's format by its headers.
+def match_passed(method: str, path: str, client_format: str) -> tuple[Passed, Mapping[str, str]] | None:
+    """Return the row of a request and the groups of its path. `client_format` is the one that its headers show.
 
-    Anthropic has its files at OpenAI's paths, and so has Google's newest version: their clients send such headers.
+    Anthropic's files, and Google's in the newest version, have the same paths as OpenAI's: only headers differ.
     """
     found = [(row, match) for row in PASSED if row.method == method and (match := row.path.fullmatch(path))]
-    chosen = next((one for one in found if one[0].format == speaker), None) or next(
+    chosen = next((one for one in found if one[0].format == client_format), None) or next(
         (one for one in found if not one[0].by_headers), None
     )
     return None if chosen is None else (chosen[0], chosen[1].groupdict(""))

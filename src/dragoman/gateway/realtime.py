@@ -37,7 +37,7 @@ _CONNECTING = 20.0
 _SUBPROTOCOL = "realtime"
 _SWITCHED = 101
 _NAMES = 2
-"""Keys of the first message named `setup` or `model` in any case. With more of them, the message is ambiguous."""
+"""How many keys named `setup` or `model`, in any case, the first message has. With more it would be ambiguous."""
 _PASSED = ("openai-beta", "openai-safety-identifier")
 
 
@@ -87,7 +87,7 @@ async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     try:
         tunnel = exchange.open_tunnel()
         if tunnel is None:
-            raise BadBody(Failure("invalid_request", "A WebSocket needs a connection of HTTP/1.1.", 400))
+            raise BadBody(Failure("invalid_request", "WebSockets need an HTTP/1.1 connection.", 400))
         record.status, record.stream = _SWITCHED, True
         client = ClientWebSocket(tunnel, exchange.head, gateway.config.server.max_body, (_SUBPROTOCOL,))
         await _Session(gateway, endpoint, caller, record, client).run(exchange.head, candidate)

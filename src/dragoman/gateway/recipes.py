@@ -63,7 +63,7 @@ def _gemini_cli(address: Address) -> Iterator[str]:
 
 
 def _opencode(address: Address) -> Iterator[str]:
-    """Yield lines for OpenCode. Of its formats, Anthropic's carries most of what other vendors need returned."""
+    """Yield lines for OpenCode. Of its formats, Anthropic's preserves most of what other vendors need back."""
     provider = {
         "npm": "@ai-sdk/anthropic",
         "name": "dragoman",

@@ -298,7 +298,7 @@ class Relay:
         is_cut = not translator.clean and translator.failure is None
         last = translator.close()
         if is_cut and translator.failure is not None and _passes_unchanged(streamed.upstream_call):
-            return  # the bytes end within an event: as for a connection that breaks, the client's is cut
+            return  # the bytes end within an event: cut the client's connection too, as if the upstream's had broken
         if publish is not None:
             publish(last)
         if ending is not None:
@@ -358,20 +358,20 @@ def _onward(
     feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None, keys: KeyFilter
 ) -> Sink:
     """Return a sink that writes the translation of each read in one write."""
-    if publish is None and len(keys.keys) == 1:  # nearly always, and each frame of Python counts here
+    if publish is None and len(keys.keys) == 1:  # the usual case, with as few Python calls per chunk as possible
         key = keys.keys[0]
         return lambda data: write(
             feed(data if data[-1:] == b"\n" and key not in data and not keys.held else keys.feed(data))
         )
 
-    def overheard(data: bytes) -> bool:
+    def write_and_publish(data: bytes) -> bool:
         out = feed(keys.feed(data))
         crowded = write(out)
         if publish is not None:
             publish(out)
         return crowded
 
-    return overheard
+    return write_and_publish
 
 
 def _has_content(translator: StreamTranslator) -> bool:

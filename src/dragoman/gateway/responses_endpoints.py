@@ -58,7 +58,7 @@ async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, r
         raise BadBody(Failure("not_found", words, 404)) from None
     tunnel = exchange.open_tunnel()
     if tunnel is None:
-        raise BadBody(Failure("invalid_request", "A WebSocket needs a connection of HTTP/1.1.", 400))
+        raise BadBody(Failure("invalid_request", "WebSockets need an HTTP/1.1 connection.", 400))
     record.status = 101
     gateway.metrics.in_flight -= 1  # an open connection does not count as a request; its turns do
     try:

@@ -78,7 +78,7 @@ class Plan(Struct, frozen=True):
     candidates: tuple[Candidate, ...]
     settings: RouteSettings
 
-    def speaks_only(self, format: str) -> bool:
+    def uses_only(self, format: str) -> bool:
         """Whether every candidate uses this format."""
         for candidate in self.candidates:  # noqa: SIM110 - a generator costs more than the comparison
             if candidate.upstream.channel.provider.format != format:
@@ -87,7 +87,7 @@ class Plan(Struct, frozen=True):
 
 
 class NoSuchModel(Exception):
-    """No upstream has this model. `hint` says what is missing."""
+    """No upstream has this model. `hint` states what is missing."""
 
     def __init__(self, model: str, hint: str = "") -> None:
         self.model = model
@@ -107,8 +107,8 @@ class Place(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     breaker: BreakerSettings = BreakerSettings()
     models: tuple[str, ...] = ()
-    exact: bool = False
-    """It was configured by name, so that clients of the same vendor's other formats use it too."""
+    is_configured: bool = False
+    """Whether it is a provider of the configuration, and not of the environment."""
 
 
 class Router:
@@ -225,7 +225,7 @@ class Router:
     def _allows_slashes(self, home: str, format: str) -> bool:
         """Whether models may be named like `Qwen/Qwen3-8B`: at self-hosted servers, not at vendors or simulators."""
         place = self._place(home, format)
-        if not place.exact and place.name in self._simulated:
+        if not place.is_configured and place.name in self._simulated:
             return False
         addressed = any(self._environment.get(name) for name in place.provider.base_url_environment)
         return addressed or not place.provider.key_required or "base_url" in place.options
@@ -401,7 +401,7 @@ def configured_place(name: str, table: ProviderTable, environment: Environment) 
     keys = table.api_keys or (() if table.api_key is None else (table.api_key,))
     breaker = BreakerSettings(failures=table.breaker.failures, seconds=table.breaker.seconds)
     revealed = tuple(revealed_key(key, environment) for key in keys)
-    return Place(name, provider, options, revealed, breaker, table.models, exact=True)
+    return Place(name, provider, options, revealed, breaker, table.models, is_configured=True)
 
 
 def revealed_key(key: str, environment: Environment) -> str:

@@ -112,8 +112,8 @@ async def _reach_one(channel: Channel) -> Reached:
         await channel.transport.close()
 
 
-# Where clients on this machine reach a gateway that listens on all interfaces.
-_NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
+# The address at which clients on this machine reach a gateway that listens on all interfaces.
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not listened on
 
 
 def environment_for(client: str, options: ServeOptions, model: str) -> str:
@@ -122,7 +122,7 @@ def environment_for(client: str, options: ServeOptions, model: str) -> str:
     if client not in RECIPES:
         raise ConfigError(f"unknown client {client!r}; known clients: {', '.join(RECIPES)}")
     server = options.config().server
-    near = _NEAR.get(server.host, server.host)
+    near = _LOOPBACK_OF.get(server.host, server.host)
     host = f"[{near}]" if ":" in near else near
     key = "YOUR_KEY" if server.keys or server.database else "any"
     scheme = "https" if server.tls_cert else "http"

@@ -254,7 +254,7 @@ def raise_file_limit() -> int:
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return wanted
     wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    with suppress(OSError, ValueError):  # macOS may refuse what it says is allowed
+    with suppress(OSError, ValueError):  # macOS may refuse the maximum that it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 

@@ -152,7 +152,7 @@ def _signatures_of(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str
 def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str) -> list[AnyPart]:
     """Return the parts in their original order, each with its signature.
 
-    Calls are taken from the client. So is the text, unless it has the same words: then the signed parts are restored.
+    Calls are the client's. Texts are too, unless they have the same words: then the signed parts are restored.
     """
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     thoughts = {part.text for part in skeleton if isinstance(part, Reasoning)}

@@ -345,7 +345,7 @@ class Responses:
         if missing is None:
             return Followed(chain)
         if not native:
-            # Without its beginning, the history would be another one.
+            # Without its beginning it would be a different conversation.
             raise too_many_responses(LONGEST_CHAIN) if len(chain) > LONGEST_CHAIN else no_previous(missing)
         return Followed(chain, elsewhere={"previous_response_id": missing})
 

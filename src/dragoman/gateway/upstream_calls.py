@@ -46,7 +46,10 @@ def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: 
     # Bytes can pass unchanged if the formats match, and the server is not stricter than the format's owner.
     same = client_request.protocol.format == channel.provider.format and not channel.codec.profile.legalises_own_family
     unchanged = (
-        same and not client_request.is_changed and not settings.changes_requests and not _carries(client_request.body)
+        same
+        and not client_request.is_changed
+        and not settings.changes_requests
+        and not _has_foreign_data(client_request.body)
     )
     if unchanged:
         encoded = _forward_body(client_request, candidate.model, channel)
@@ -73,7 +76,7 @@ _TAG, _PACKED_TAG = TAG.encode(), b64encode(TAG.encode())[:14]
 _FORGED = f"_{FORGED}".encode()
 
 
-def _carries(body: bytes) -> bool:
+def _has_foreign_data(body: bytes) -> bool:
     return _TAG in body or _PACKED_TAG in body or _FORGED in body
 
 
@@ -120,7 +123,7 @@ def _translate_body(client_request: ClientRequest, model: str, settings: RouteSe
     request = for_model(client_request.decode(), model)
     if client_request.remembered:
         request = restore_signatures(request, client_request.remembered, channel.codec.profile.signs_as)
-    if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
+    if client_request.protocol.format == channel.provider.format and _has_foreign_data(client_request.body):
         request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:
         request = _with_settings(request, settings, marks=bool(channel.codec.profile.cache_marks))

@@ -19,8 +19,8 @@ from dragoman.gateway.upstream_http import UpstreamHttp
 from dragoman.ir import Failure, FailureKind
 
 ONCE = RetryPolicy(attempts=1)
-# Failures of the model or its server. Other errors concern one request and say nothing about the next.
-_UNWELL: frozenset[FailureKind] = frozenset({"server", "overloaded", "timeout", "truncated"})
+# Failures of the model or its server. Other errors concern one request and do not predict the next.
+_MODEL_FAILURES: frozenset[FailureKind] = frozenset({"server", "overloaded", "timeout", "truncated"})
 # Errors that every upstream would return.
 FINAL: frozenset[FailureKind] = frozenset({"invalid_request", "too_large", "cancelled"})
 # Errors that are returned before a model works on the request. All vendors document 503 and 529 as such; a 500, 502 or
@@ -28,8 +28,8 @@ FINAL: frozenset[FailureKind] = frozenset({"invalid_request", "too_large", "canc
 _REFUSED_UNPROCESSED: frozenset[FailureKind] = frozenset(
     {"rate_limit", "overloaded", "authentication", "permission", "billing", "not_found"}
 )
-_SHORTEST_REST = 1.0
-_LONGEST_REST = 60.0
+_SHORTEST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
 _MOST_BREAKERS = 1_000
 BreakerState: TypeAlias = Literal["closed", "half-open", "open"]
 _USUAL_HEADERS = {
@@ -106,8 +106,8 @@ class Breaker:
     def failed(self, error: ProviderError) -> None:
         self._trying = False
         if error.kind == "rate_limit":
-            self._rest(error)
-        elif error.kind in _UNWELL or isinstance(error, ConnectionFailed):
+            self._open_while_limited(error)
+        elif error.kind in _MODEL_FAILURES or isinstance(error, ConnectionFailed):
             self._failures += 1
             self.limited = None
             if self._failures >= self._settings.failures or self._until:
@@ -115,13 +115,13 @@ class Breaker:
         else:
             self.succeeded()
 
-    def _rest(self, error: ProviderError) -> None:
+    def _open_while_limited(self, error: ProviderError) -> None:
         """Open the breaker for as long as the provider asks; without `retry_after` the next request may try."""
         wait = error.retry_after or 0.0
-        if wait < _SHORTEST_REST:
+        if wait < _SHORTEST_PAUSE:
             self.succeeded()
             return
-        self._until = self._clock() + min(wait, _LONGEST_REST)
+        self._until = self._clock() + min(wait, _LONGEST_PAUSE)
         self.limited = (self._clock() + wait, error.failure)
 
 

@@ -120,7 +120,7 @@ class _KeyAdmin:
             await self._gateway.responses.store.create(wanted.grant(digest_of(key)))
         except NameTaken:
             raise NameTaken(f"there is a key named {wanted.name!r} already") from None
-        await self._gateway.access.look()
+        await self._gateway.access.refresh()
         send_json(exchange, {"name": wanted.name.strip(), "key": key}, 201)
 
     async def rotate(self, exchange: Exchange, names: Mapping[str, str]) -> None:

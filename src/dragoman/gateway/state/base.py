@@ -161,7 +161,7 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
 
 LONGEST_CHAIN = 1000
-"""Maximum number of responses before a response that are continued with it."""
+"""Maximum number of earlier responses that a request may continue in one chain."""
 
 
 class Kept(Struct, frozen=True):

@@ -53,7 +53,7 @@ async def open_ledger(server: Server, environment: Environment, timing: Timing |
         if isinstance(meters, RedisMeters):
             await meters.prepare()
         ledger = Ledger(store, meters, used, keeps_all=server.usage)
-        await ledger.look()
+        await ledger.refresh()
     except (Unavailable, ConfigError) as error:
         await store.close()
         raise ConfigError(str(error)) from None

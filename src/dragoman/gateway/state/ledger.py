@@ -101,7 +101,7 @@ class Ledger:
                     if self.locked and self.store.shared:  # even without requests: health must be current
                         await self.store.any_keys()
                 await self.flush()
-                await self.look()
+                await self.refresh()
                 self.away = ""
             except Unavailable as error:
                 # Keys can still be read from a full disk.
@@ -112,7 +112,7 @@ class Ledger:
 
     # ── keys ──
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Check whether there are keys now: a gateway that started without any requires them from the first one on."""
         if self.store.shared and not self.locked:
             self.locked = await self.store.any_keys()

@@ -35,7 +35,7 @@ OBJECTS_SCHEMA = (
 )
 _PIECE = 1 << 20
 _LONGEST_CLAIMS = 10
-"""Lengths of a claim that it may lie ahead: clocks of two machines may differ by less."""
+"""A claim may lie this many times its length in the future, because clocks of machines differ."""
 _ROW = 500
 """Overhead of an object in bytes, besides its content and its description."""
 _SHOWN = "id, owner, kind, created, expires, state, about, size"

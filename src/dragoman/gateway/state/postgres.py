@@ -47,8 +47,8 @@ _METERS = (
       tokens BIGINT NOT NULL DEFAULT 0)
     """,
     "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
-    # The row of the key is the lock here, too. In these functions, counters with a time in the future were written
-    # before the server's clock was set back.
+    # The row of the key is the lock, as in the function below. In both, counters with a time in the future were
+    # written before the server's clock was set back.
     """
     CREATE OR REPLACE FUNCTION gateway_reserve(
       request TEXT, who TEXT, most DOUBLE PRECISION, expected DOUBLE PRECISION, seconds DOUBLE PRECISION,
@@ -261,7 +261,7 @@ class PostgresDatabase:
 
 
 def _storable(values: Sequence[object]) -> tuple[object, ...]:
-    """Replace what PostgreSQL's texts cannot hold: a model whose name has a null character would cost nothing."""
+    """Replace null characters, which PostgreSQL's texts cannot hold, so that usage of a model named so is recorded."""
     return tuple([one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in values])
 
 
