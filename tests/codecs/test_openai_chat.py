@@ -1262,6 +1262,32 @@ def test_an_error_amid_a_stream_has_its_message(server: str) -> None:
         assert failed.failure.message == "no"
 
 
+MINIMAX_ERRORS = {1001: "timeout", 1002: "rate_limit", 1004: "authentication", 1008: "billing", 2013: "invalid_request"}
+
+
+@each("code", [*MINIMAX_ERRORS, 1013])
+def test_errors_of_minimax_are_errors_whatever_is_beside_them(code: int) -> None:
+    """MiniMax answers errors with status 200; the last chunk of a stream may also have choices and usage."""
+    status = {"base_resp": {"status_code": code, "status_msg": "no"}}
+    kind = MINIMAX_ERRORS.get(code, "server")
+    failure = dragoman.decode_error(json.dumps(status).encode(), NAME)
+    assert (failure.kind, failure.code, failure.message) == (kind, str(code), "no")
+    for beside in ({"choices": None}, {"choices": [{"index": 0, "delta": {"content": "a"}}]}, {"usage": {}}):
+        decoder = dragoman.StreamDecoder(NAME)
+        opening = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]}
+        data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in (opening, {**beside, **status}))
+        last = decoder.feed(data)[-1]
+        assert isinstance(last, ir.StreamFailed)
+        assert (last.failure.kind, last.failure.message) == (kind, "no")
+
+
+def test_success_that_minimax_states_is_no_error() -> None:
+    body = {**chat_answer({"role": "assistant", "content": "a"}), "base_resp": {"status_code": 0, "status_msg": ""}}
+    written = dragoman.translate_response(body, source=NAME, target="anthropic-messages")
+    assert [loss.severity for loss in written.losses if loss.path == "$.base_resp"] == ["noted"]
+    assert difference(body, json.loads(dragoman.translate_response(body, source=NAME, target=NAME).json())) is None
+
+
 def test_a_failed_choice_says_why() -> None:
     """OpenRouter puts the error of the provider into the choice."""
     body = chat_answer({"role": "assistant", "content": ""}, "error")

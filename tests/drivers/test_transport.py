@@ -284,6 +284,13 @@ FAILED_RESPONSE = (
         ),
         ("ollama/m", b'{"error":"model runner has unexpectedly stopped"}', ServerFailed),
         ("gemini/m", b'{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}', Overloaded),
+        (
+            "openai-chat/m",
+            b'{"id":"","choices":null,"base_resp":{"status_code":1008,"status_msg":"no"}}',
+            BillingRefused,
+        ),
+        ("openai-chat/m", b'{"id":"c","choices":[],"base_resp":{"status_code":1002,"status_msg":"no"}}', RateLimited),
+        ("openai-chat/m", b'{"base_resp":{"status_code":1013,"status_msg":"no"}}', ServerFailed),
     ],
 )
 def test_an_error_inside_a_200_is_an_error(model: str, body: bytes, kind: type[ProviderError]) -> None:

@@ -180,6 +180,8 @@ def packed(cut: int) -> Reply:
 BROKEN = {
     "an error inside 200": reply({"error": {"message": "upstream broke", "type": "server_error"}}),
     "an error text inside 200": reply({"error": "upstream broke"}),
+    "MiniMax's error": reply({"id": "c", "choices": None, "base_resp": {"status_code": 1013, "status_msg": "broke"}}),
+    "MiniMax's error beside choices": reply({"id": "c", "choices": [], "base_resp": {"status_code": 1000}}),
     "a page inside 200": reply(b"<html>hello</html>", headers={"content-type": "text/html"}),
     "nothing inside 200": reply(b""),
     "half a JSON": reply(json.dumps(completion()).encode()[:-20]),

@@ -62,6 +62,36 @@ _KIND_OF_WORD: dict[str, FailureKind] = {
 }
 
 
+_KIND_OF_BASE_RESP: dict[int, FailureKind] = {
+    1001: "timeout",
+    1002: "rate_limit",
+    1004: "authentication",
+    1008: "billing",
+    1026: "invalid_request",
+    1027: "invalid_request",
+    1039: "rate_limit",
+    1041: "rate_limit",
+    1042: "invalid_request",
+    2013: "invalid_request",
+    2045: "rate_limit",
+    2049: "authentication",
+    2056: "rate_limit",
+}
+"""MiniMax's codes; all others are faults of its servers."""
+BASE_RESP = "base_resp"
+
+
+def base_resp_code(value: Any) -> int:
+    """Return the code of MiniMax's `base_resp`: its errors have status 200. 0 is success."""
+    code = value.get("status_code") if isinstance(value, Mapping) else None
+    return code if type(code) is int else 0
+
+
+def holds_error(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer with a success status states an error (`"error": null` is none)."""
+    return bool(answer.get("error")) or base_resp_code(answer.get(BASE_RESP)) != 0
+
+
 class ErrorBodies:
     """The error bodies of one format."""
 
@@ -96,13 +126,17 @@ class ErrorBodies:
 
     def _failure(self, error: ErrorBody, extra: Extra, status: int | None, headers: Mapping[str, str]) -> Failure:
         code = None if error.code is UNSET or error.code is None else str(error.code)
+        kind: FailureKind | None = None
+        if BASE_RESP in extra and (number := base_resp_code(parse_json(extra[BASE_RESP]))):
+            code, kind = code or str(number), _KIND_OF_BASE_RESP.get(number, "server")
         raw_type = error.type if isinstance(error.type, str) else None
         notes: Extra = {"~code": Raw(encode_json(error.code))} if isinstance(error.code, int) else {}
         for key in ("message", "type", "param", "code"):
             if getattr(error, key) is UNSET:
                 notes["~absent:" + key] = Raw(b"true")
         return Failure(
-            _KIND_OF_WORD.get(code or "")
+            kind
+            or _KIND_OF_WORD.get(code or "")
             or _KIND_OF_WORD.get(raw_type or "")
             or kind_of_status(_status(status, error)),
             _message_elsewhere(extra) if error.message is UNSET else error.message,
@@ -173,8 +207,8 @@ def _message_elsewhere(extra: Extra) -> str:
     for key in ("detail", "msg", "error_msg"):
         if key in extra:
             return _message_text(extra[key])
-    answer, errors = (parse_json(extra[key]) if key in extra else None for key in ("base_resp", "errors"))
-    message = answer.get("status_msg") if isinstance(answer, dict) else None
+    answer, errors = (parse_json(extra[key]) if key in extra else None for key in (BASE_RESP, "errors"))
+    message = answer.get("status_msg") or f"status code {base_resp_code(answer)}" if isinstance(answer, dict) else None
     if isinstance(errors, list) and errors and isinstance(errors[0], dict):
         message = errors[0].get("message")
     return message if isinstance(message, str) else ""

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct, structs
 
 import dragoman
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.error_bodies import holds_error
 from dragoman.codecs.failures import kind_of_status
 from dragoman.codecs.registry import Codec
 from dragoman.codecs.stream_limits import Limits
@@ -351,12 +352,12 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
 
 
 def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
-    """The error inside a 200 answer, as relays and late failures send it (`"error": null` is not an error)."""
-    if b'"error"' not in body:
+    """The error inside a 200 answer, as relays, late failures and MiniMax send it (`"error": null` is not an error)."""
+    if b'"error"' not in body and b'"base_resp"' not in body:
         return None
     try:
         found = parse_json(body)
-        if not isinstance(found, dict) or not found.get("error"):
+        if not isinstance(found, dict) or not holds_error(found):
             return None
         failure = channel.codec.decode_error(body, None, call.headers)
     except (ValueError, RecursionError):

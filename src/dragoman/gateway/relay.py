@@ -237,7 +237,10 @@ class Relay:
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (
-            upstream_call.same and completion.id and not quotes_key(upstream_call.channel, body)
+            upstream_call.same
+            and completion.id
+            and completion.finish is not None
+            and not quotes_key(upstream_call.channel, body)
         ):
             raise _invalid_answer(upstream_call, failure)
         if not completion.messages and completion.finish is None and not upstream_call.same:

@@ -46,6 +46,7 @@ _LONGEST_EMPTY = 4
 BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Completion: frozenset(
         {
+            "base_resp",  # an error in it is read; otherwise it says "success"
             "billing",
             "eval_duration",
             "load_duration",

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane, first_lane
+from dragoman.codecs.error_bodies import base_resp_code
 from dragoman.codecs.framing import ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.logprobs import convert_tokens
@@ -208,6 +209,7 @@ class PayloadDecoder(EventDecoder):
             or choice.logprobs is not None
             or chunk.usage is not None
             or chunk.error is not UNSET
+            or chunk.base_resp is not UNSET
         ):
             return None
         calls = delta.tool_calls
@@ -236,9 +238,7 @@ class PayloadDecoder(EventDecoder):
         return PartDelta(call.part_index, function.arguments)
 
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
-        if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
-            return self._fail(payload)
-        if not chunk.choices and chunk.usage is None and _is_bare_error(_entries(payload)):
+        if _is_error(chunk, payload):
             return self._fail(payload)
         if self._state is not OPEN and not self._enter(chunk, payload):
             return []
@@ -580,13 +580,17 @@ class PayloadDecoder(EventDecoder):
                     self._start_call(self._lane_of(candidate), call)
 
 
+def _is_error(chunk: Chunk[Any], payload: bytes) -> bool:
+    if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
+        return True
+    if chunk.base_resp is not UNSET and base_resp_code(parse_json(chunk.base_resp)):
+        return True
+    return not chunk.choices and chunk.usage is None and _is_bare_error(_entries(payload))
+
+
 def _is_bare_error(entries: Extra) -> bool:
-    """Whether this is an error without `error` around it, as older vLLM, Qwen, FastAPI and MiniMax send it."""
-    if "message" in entries or "detail" in entries:
-        return "id" not in entries and "choices" not in entries
-    answer = entries.get("base_resp")
-    status = parse_json(answer).get("status_code") if answer is not None and bytes(answer)[:1] == b"{" else None
-    return type(status) is int and status != 0
+    """Whether this is an error without `error` around it, as older vLLM, Qwen and FastAPI send it."""
+    return ("message" in entries or "detail" in entries) and "id" not in entries and "choices" not in entries
 
 
 def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:

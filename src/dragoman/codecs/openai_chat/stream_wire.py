@@ -99,6 +99,8 @@ class Chunk(Struct, Generic[D], gc=False):
     error: Raw | UnsetType = UNSET
     # Groq counts here, also without `stream_options`.
     x_groq: Raw | UnsetType = UNSET
+    # MiniMax: the error of an answer with status 200.
+    base_resp: Raw | UnsetType = UNSET
 
 
 class OpenChoice(ChunkChoice[OpenDelta], gc=False):
