@@ -1224,6 +1224,65 @@ def test_a_signature_that_names_its_call_returns_to_gemini_on_that_call(target: 
     assert returns(body) is None
 
 
+# ── counts in other spellings ─────────────────────────────────────────────────────────────────────────────────────
+
+ODD_COUNTS = {
+    "openai-chat": [
+        {"prompt_tokens": 12.0, "completion_tokens": "3", "prompt_tokens_details": {"cached_tokens": 4.0}},
+        {"prompt_tokens": "12", "completion_tokens": 3.0, "prompt_tokens_details": {"cached_tokens": "4", "x": 1}},
+    ],
+    "openai-responses": [
+        {"input_tokens": 12.0, "output_tokens": "3", "input_tokens_details": {"cached_tokens": 4.0}},
+    ],
+}
+
+
+def streamed_usage(format: str, usage: Any) -> bytes:
+    """A whole stream with this usage in its last event."""
+    chunks: list[dict[str, Any]] = [
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop", "odd": 1}]},
+        {"id": "c", "choices": [], "usage": usage},
+    ]
+    if format == "openai-responses":
+        chunks = [{"type": "response.completed", "response": answer_with_usage(format, usage)}]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+
+
+def answer_with_usage(format: str, usage: Any) -> dict[str, Any]:
+    if format == NAME:
+        return {**chat_answer({"role": "assistant", "content": "a"}), "usage": usage}
+    return {"id": "r", "object": "response", "status": "completed", "output": [], "usage": usage}
+
+
+@each("format", ODD_COUNTS)
+def test_counts_that_are_fractions_or_texts_are_counts(format: str) -> None:
+    for usage in ODD_COUNTS[format]:
+        body = answer_with_usage(format, usage)
+        whole = dragoman.decode_response(body, format)
+        decoder = dragoman.StreamDecoder(format)
+        streamed = dragoman.accumulate([*decoder.feed(streamed_usage(format, usage)), *decoder.close()])
+        for answer in (whole, streamed):
+            assert answer.usage is not None
+            assert (answer.usage.input, answer.usage.output, answer.usage.cached) == (12, 3, 4)
+            assert type(answer.usage.input) is int
+        assert (
+            difference(body, json.loads(dragoman.translate_response(body, source=format, target=format).json())) is None
+        )
+
+
+@each("count", [12.5, "x", "", True, [], {}])
+def test_counts_that_are_none_are_typed_errors(count: Any) -> None:
+    for format, name in ((NAME, "prompt_tokens"), ("openai-responses", "input_tokens")):
+        usage = {name: count}
+        with pytest.raises(DecodeError) as caught:
+            dragoman.decode_response(answer_with_usage(format, usage), format)
+        assert caught.value.path == f"$.usage.{name}"
+        decoder = dragoman.StreamDecoder(format)
+        events = [*decoder.feed(streamed_usage(format, usage)), *decoder.close()]
+        assert isinstance(events[-1], ir.StreamFailed)
+        assert f"usage.{name}" in events[-1].failure.message
+
+
 # ── errors of compatible servers ──────────────────────────────────────────────────────────────────────────────
 
 FOREIGN_ERRORS: dict[str, Any] = {
@@ -1272,7 +1331,8 @@ def test_errors_of_minimax_are_errors_whatever_is_beside_them(code: int) -> None
     kind = MINIMAX_ERRORS.get(code, "server")
     failure = dragoman.decode_error(json.dumps(status).encode(), NAME)
     assert (failure.kind, failure.code, failure.message) == (kind, str(code), "no")
-    for beside in ({"choices": None}, {"choices": [{"index": 0, "delta": {"content": "a"}}]}, {"usage": {}}):
+    answers: list[dict[str, Any]] = [{"choices": None}, {"choices": [{"delta": {"content": "a"}}]}, {"usage": {}}]
+    for beside in answers:
         decoder = dragoman.StreamDecoder(NAME)
         opening = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]}
         data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in (opening, {**beside, **status}))

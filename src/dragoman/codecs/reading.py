@@ -13,6 +13,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -50,7 +51,7 @@ class WireReader(Generic[W]):
 
     `wider` is a subclass of `kind` with keys that few bodies have, tried before anything is lifted. `aliases` maps
     other spellings of a key to the one the structs use; `untagged` is the type of an object without the tag that all
-    structs of `kind` have; `lone_elements` reads an object as a list of one.
+    structs of `kind` have; `lone_elements` reads an object as a list of one; `loose_numbers` reads 12.0 and "12" as 12.
     """
 
     def __init__(  # noqa: PLR0913 - options by name
@@ -63,6 +64,7 @@ class WireReader(Generic[W]):
         untagged: type[W] | None = None,
         path: str = "$",
         lone_elements: bool = True,
+        loose_numbers: bool = False,
     ) -> None:
         self._strict = msgspec.json.Decoder(kind)
         self._kind = kind if wider is None else wider
@@ -73,6 +75,7 @@ class WireReader(Generic[W]):
         self._loose = LooseDecoder(self._kind, aliases or {}, lone_elements=lone_elements)
         self._untagged = None if untagged is None else LooseDecoder(untagged, {}, lone_elements=False)
         self._path = path
+        self._loose_numbers = msgspec.json.Decoder(kind, strict=False) if loose_numbers else None
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
         """Decode a body; if it is a piece of one, `path` is the place that errors name."""
@@ -81,6 +84,9 @@ class WireReader(Generic[W]):
         try:
             return self._strict.decode(body)
         except msgspec.ValidationError as error:
+            if self._loose_numbers is not None:
+                with suppress(msgspec.ValidationError):
+                    return self._loose_numbers.decode(body)
             return self._read_wider(body, str(error), self._path if path is None else path)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error

@@ -47,7 +47,7 @@ from dragoman.losses import LossLog
 _reader = WireReader(ChatAnswer, "openai-chat response")
 _keys = collect_keys(ChatAnswer, ANSWER_PASSED_ON)
 _choice_keys = collect_keys(ChoiceWire, ("content_filter_results", "native_finish_reason", "stop_reason", "seed"))
-_counts = WireReader(UsageWire, "openai-chat usage", path="$.usage")
+_counts = WireReader(UsageWire, "openai-chat usage", path="$.usage", loose_numbers=True)
 
 ABSENT = Raw(b'"absent"')
 OBJECT_KEY = MODELLED + "object"

@@ -84,6 +84,8 @@ _OF_USAGE = frozenset(UsageWire.__struct_fields__) - CACHE_COUNTS
 _read_plain: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[PlainDelta]).decode
 _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorDelta]).decode
 _read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk).decode
+_read_loose: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk, strict=False).decode
+"""The same for odd chunks: counts may be 12.0 or "12"."""
 _WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -338,18 +340,28 @@ class PayloadDecoder(EventDecoder):
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
         """Read this and all later chunks with a wider type: the server sends more than the specification has."""
         wider = _WIDER.get(self._read)
-        if wider is None and has_unknown_key(error):
-            try:
-                return _read_open(take_unknown_keys(payload, OpenChunk, self._notes))
-            except MALFORMED as another:
-                raise not_an_event(another, SOURCE, "a chunk") from another
-        if not isinstance(error, msgspec.ValidationError) or wider is None:
+        if not isinstance(error, msgspec.ValidationError):
             raise not_an_event(error, SOURCE, "a chunk") from error
+        if wider is None:
+            return self._read_odd(payload, error)
         self._read = wider
         try:
             return wider(payload)
         except MALFORMED as another:
             return self._read_wider(payload, another)
+
+    def _read_odd(self, payload: bytes, error: Exception) -> Chunk[Any]:
+        """Read a chunk that fits no type: without its unknown keys, and with counts in other spellings."""
+        try:
+            if not has_unknown_key(error):
+                try:
+                    return _read_loose(payload)
+                except msgspec.ValidationError as another:
+                    if not has_unknown_key(another):
+                        raise
+            return _read_loose(take_unknown_keys(payload, OpenChunk, self._notes))
+        except MALFORMED as another:
+            raise not_an_event(another, SOURCE, "a chunk") from another
 
     def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
         """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""

@@ -55,7 +55,7 @@ from dragoman.losses import LossLog
 
 SOURCE = "openai-responses response"
 _reader: WireReader[Answer] = WireReader(ResponsesResponse, SOURCE, wider=ResponsesAnswer)
-_counts = WireReader(UsageWire, "openai-responses usage", path="$.usage")
+_counts = WireReader(UsageWire, "openai-responses usage", path="$.usage", loose_numbers=True)
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 INVENTED_ID = f"resp_{invent_id('answer', 0)}"
