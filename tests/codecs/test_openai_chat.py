@@ -1224,6 +1224,75 @@ def test_a_signature_that_names_its_call_returns_to_gemini_on_that_call(target: 
     assert returns(body) is None
 
 
+# ── LiteLLM's thinking blocks ─────────────────────────────────────────────────────────────────────────────────────
+
+THINKING_BLOCKS = [
+    {"type": "thinking", "thinking": "hmm", "signature": "c2ln", "cache_control": {"type": "ephemeral"}},
+    {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+]
+
+
+@promise("law:6-owed-back")
+@each("beside", [{}, {"reasoning_content": "hmm"}])
+def test_thinking_blocks_of_litellm_are_signed_thinking(beside: dict[str, Any]) -> None:
+    message = {"role": "assistant", "content": "a", **beside, "thinking_blocks": THINKING_BLOCKS}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "q"}, message, {"role": "user", "content": "r"}],
+    }
+    assert returns(body) is None
+    sent = dragoman.translate_request(body, source=NAME, target="anthropic-messages")
+    thinking = {"type": "thinking", "thinking": "hmm", "signature": "c2ln"}
+    assert json.loads(sent.json())["messages"][1]["content"][:2] == [thinking, THINKING_BLOCKS[1]]
+    assert "$.messages[1].thinking_blocks" in {loss.path for loss in sent.losses}  # the cache mark
+    refused = dragoman.translate_request(body, source=NAME, target="openai-responses")
+    assert [loss.path for loss in refused.losses].count("$.messages[1].thinking_blocks") >= 2
+    answer = chat_answer({**message, "thinking_blocks": THINKING_BLOCKS})
+    read = dragoman.decode_response(
+        dragoman.translate_response(answer, source=NAME, target="anthropic-messages").json(), "anthropic-messages"
+    )
+    signatures = [
+        part.signature.data for part in read.messages[0].parts if isinstance(part, ir.Reasoning) and part.signature
+    ]
+    assert signatures == ["c2ln", "ZGF0YQ=="]
+
+
+@each("target", [name for name in FORMATS if name != NAME])
+def test_blocks_of_other_vendors_in_thinking_blocks_are_reported(target: str) -> None:
+    """For Gemini, LiteLLM writes the JSON of a part into a thinking block; its signature is not Anthropic's."""
+    gemini = {"type": "thinking", "thinking": '{"text": "hmm"}', "signature": "Zm9yIGdlbWluaQ=="}
+    for blocks in ([gemini], [{"type": "future"}], {"odd": 1}):
+        answer = chat_answer({"role": "assistant", "content": "a", "thinking_blocks": blocks})
+        written = dragoman.translate_response(answer, source=NAME, target=target)
+        assert "$.choices[0].message.thinking_blocks" in {loss.path for loss in written.losses}
+        assert b"Zm9yIGdlbWluaQ" not in written.content
+        translator = dragoman.StreamTranslator(source=NAME, target=target)
+        choice = {"index": 0, "delta": {"content": "a", "thinking_blocks": blocks}, "finish_reason": "stop"}
+        translator.feed(b"data: " + json.dumps({"id": "c", "choices": [choice]}).encode() + b"\n\n")
+        translator.close()
+        assert "$.thinking_blocks" in {loss.path for loss in translator.losses}
+
+
+def test_streamed_thinking_blocks_are_signed_thinking() -> None:
+    deltas: list[dict[str, Any]] = [
+        {"reasoning_content": "h", "thinking_blocks": [{"type": "thinking", "thinking": "h", "signature": None}]},
+        {"reasoning_content": "m", "thinking_blocks": [{"type": "thinking", "thinking": "m"}]},
+        {"reasoning_content": "", "thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "c2ln"}]},
+        {"thinking_blocks": [{"type": "redacted_thinking", "data": "ZGF0YQ=="}]},
+        {"content": "a"},
+    ]
+    chunks = [{"id": "c", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    ending = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    decoder = dragoman.StreamDecoder(NAME)
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in [*chunks, ending])
+    answer = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
+    assert answer.messages[0].parts == (
+        ir.Reasoning("hm", ir.Signature("anthropic", "c2ln")),
+        ir.Reasoning("", ir.Signature("anthropic", "ZGF0YQ=="), redacted=True),
+        ir.Text("a"),
+    )
+
+
 # ── counts in other spellings ─────────────────────────────────────────────────────────────────────────────────────
 
 ODD_COUNTS = {

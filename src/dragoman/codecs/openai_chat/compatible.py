@@ -195,7 +195,7 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
     notes = (part.metadata or {}).get(FAMILY, {})
     spelled = note(part.metadata, FAMILY, "~key")
     if "~thinking" in notes or (
-        profile.known_keys is None and ("~detail" in notes or spelled == profile.reasoning_key)
+        profile.known_keys is None and ("~detail" in notes or "~block" in notes or spelled == profile.reasoning_key)
     ):
         return (part,)
     if profile.returns_reasoning and part.text:

@@ -1,6 +1,7 @@
 """Conventions that carry what Chat Completions has no field for.
 
-Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients).
+Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients),
+`thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
 Gemini's signature of a call or an image: `extra_content.google.thought_signature` (Google's convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
 Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
@@ -55,6 +56,7 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         parts.append(structs.replace(reasoning_of(detail), metadata={FAMILY: {"~detail": raw}}))
     if parts:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
+    _read_blocks(extra, parts)
     squeezed, plain = _squeezed("".join(part.text for part in parts)), 0
     for key in ("reasoning_content", "reasoning"):
         text = extra.get(key)
@@ -69,6 +71,48 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         parts.insert(plain, Reasoning(parsed, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
         plain, squeezed = plain + 1, squeezed or _squeezed(parsed)
     return parts
+
+
+BLOCKS = "thinking_blocks"
+_BLOCK = frozenset({"type", "thinking", "signature", "data"})
+
+
+def _read_blocks(extra: Extra, parts: list[Reasoning]) -> None:
+    """Add the reasoning of LiteLLM's blocks, unless the parts that were already read are the same reasoning."""
+    raw = extra.get(BLOCKS)
+    blocks = None if raw is None else blocks_in(raw)
+    if raw is None or not blocks:
+        return
+    if not parts:
+        parts += [
+            structs.replace(block, metadata={FAMILY: {"~block": held, **_unknown(parse_json(held), _BLOCK)}})
+            for block, held in zip(blocks, _raw_items(raw), strict=True)
+        ]
+    elif _squeezed("".join(part.text for part in blocks)) != _squeezed("".join(part.text for part in parts)):
+        return
+    extra[MODELLED + BLOCKS] = extra.pop(BLOCKS)
+
+
+def blocks_in(raw: Raw) -> list[Reasoning] | None:
+    """Return the reasoning of LiteLLM's `thinking_blocks`, or of fragments of them; None if they are not Claude's.
+
+    For Gemini, LiteLLM puts the JSON of a whole part into the same field.
+    """
+    found = parse_json(raw)
+    parts: list[Reasoning] = []
+    for block in found if isinstance(found, list) else ():
+        kind = block.get("type") if isinstance(block, dict) else None
+        thinking = block.get("thinking") if kind == "thinking" else None
+        data = block.get("data") if kind == "redacted_thinking" else None
+        if isinstance(data, str):
+            parts.append(Reasoning("", Signature("anthropic", data), redacted=True))
+        elif isinstance(thinking, str) and not thinking.startswith('{"'):
+            signature = block.get("signature")
+            signed = Signature("anthropic", signature) if isinstance(signature, str) and signature else None
+            parts.append(Reasoning(thinking, signed))
+        else:
+            return None
+    return parts if isinstance(found, list) else None
 
 
 def _squeezed(text: str) -> str:
@@ -102,6 +146,10 @@ def goes_back(part: AnyPart, family: str | None, *, plain: bool) -> bool:
     return bool(signature.family == family)
 
 
+_ENTRIES = {"~detail": "reasoning_details", "~block": BLOCKS}
+"""Notes: the entry of one of these lists that a part was read from."""
+
+
 def write_reasoning(
     parts: Sequence[AnyPart],
     *,
@@ -113,13 +161,15 @@ def write_reasoning(
     """Return the vendor fields for these parts; a provider gets those that came in this format or that `goes_back`."""
     text: list[str] = []
     details: list[Any] = []
+    lists: dict[str, list[Any]] = {"reasoning_details": details, BLOCKS: []}
     keys: dict[str, str] = {}
     for part in parts:
         if type(part) is not Reasoning:
             continue
         notes = (part.metadata or {}).get(FAMILY, {})
-        if "~detail" in notes:
-            details.append(notes["~detail"])
+        entry = next((key for key in _ENTRIES if key in notes), None)
+        if entry is not None:
+            lists[_ENTRIES[entry]].append(notes[entry])
         elif "~key" in notes:
             spelled = parse_json(notes["~key"])
             keys[spelled] = keys.get(spelled, "") + part.text
@@ -135,9 +185,7 @@ def write_reasoning(
     fields: Extra = {name: Raw(encode_json(value)) for name, value in keys.items()}
     if any(text):
         fields[key] = Raw(encode_json("".join(text)))
-    if details:
-        fields["reasoning_details"] = Raw(encode_json(details))
-    return fields
+    return fields | {name: Raw(encode_json(entries)) for name, entries in lists.items() if entries}
 
 
 def detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDetail:

@@ -180,6 +180,8 @@ def _assistant_field_path(message: Message, part: AnyPart, field: str) -> str:
     """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
+        if "~block" in (part.metadata or {}).get(FAMILY, {}):
+            return ".thinking_blocks"
         spelled = note(part.metadata, FAMILY, "~key")
         return ".reasoning_details" if spelled is UNSET else f".{spelled}"
     if isinstance(part, Refusal):

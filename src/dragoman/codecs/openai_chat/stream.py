@@ -366,8 +366,9 @@ class PayloadDecoder(EventDecoder):
     def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
         """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""
         content = delta.content
-        if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
-            self._reasoning(lane, delta)
+        blocks = [] if delta.thinking_blocks is UNSET else self._thinking_blocks(delta.thinking_blocks)
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_details or blocks:
+            self._reasoning(lane, delta, blocks)
         if content:
             if isinstance(content, str):
                 lane.flow(TEXT, content)
@@ -444,7 +445,14 @@ class PayloadDecoder(EventDecoder):
 
     # ── reasoning and signatures ──
 
-    def _reasoning(self, lane: Lane, delta: VendorDelta) -> None:
+    def _thinking_blocks(self, raw: Raw) -> list[Reasoning]:
+        """Return the fragments of LiteLLM's blocks; blocks of another vendor are noted."""
+        blocks = foreign_signatures.blocks_in(raw)
+        if blocks is None and raw != NULL:
+            self._notes[foreign_signatures.BLOCKS] = Raw(bytes(raw))
+        return blocks or []
+
+    def _reasoning(self, lane: Lane, delta: VendorDelta, blocks: list[Reasoning]) -> None:
         text = delta.reasoning_content or delta.reasoning
         if text:
             self._think(lane, text)
@@ -454,18 +462,23 @@ class PayloadDecoder(EventDecoder):
                     lane.end_flow()
                 self._sign_text(lane, foreign_signatures.reasoning_of(detail).signature)
                 continue
-            part = foreign_signatures.reasoning_of(detail)
-            if part.redacted:
+            self._reasoning_part(lane, foreign_signatures.reasoning_of(detail), repeats=bool(text))
+        for block in () if delta.reasoning_details else blocks:
+            self._reasoning_part(lane, block, repeats=bool(text))
+
+    def _reasoning_part(self, lane: Lane, part: Reasoning, *, repeats: bool) -> None:
+        """Add a part of the reasoning, or a fragment of one; `repeats`: its text was also beside it."""
+        if part.redacted:
+            lane.whole(part)
+            return
+        # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
+        if part.text and not repeats and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
+            self._think(lane, part.text)
+        if part.signature is not None:
+            if lane.flow_kind is Reasoning:
+                lane.end_flow(part.signature)
+            else:
                 lane.whole(part)
-                continue
-            # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
-            if part.text and not text and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
-                self._think(lane, part.text)
-            if part.signature is not None:
-                if lane.flow_kind is Reasoning:
-                    lane.end_flow(part.signature)
-                else:
-                    lane.whole(part)
 
     def _think(self, lane: Lane, text: str) -> None:
         if lane.flow_kind is not Reasoning:

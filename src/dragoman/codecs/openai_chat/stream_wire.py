@@ -61,6 +61,8 @@ class VendorDelta(Struct, gc=False, forbid_unknown_fields=True):
     reasoning_content: str | None = None
     reasoning: str | None = None
     reasoning_details: list[ReasoningDetail] | None = None
+    # LiteLLM
+    thinking_blocks: Raw | UnsetType = UNSET
     function_call: FunctionFragment | None = None
     annotations: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET

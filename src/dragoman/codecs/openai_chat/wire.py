@@ -180,6 +180,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
         "padding",
         "reasoning_encrypted",
         "reasoning_signature",
+        "thinking_blocks",
         "thought_signature",
     )
 
