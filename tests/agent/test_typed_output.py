@@ -384,6 +384,22 @@ def test_a_schema_that_the_provider_refuses_says_what_to_do() -> None:
     run(session())
 
 
+def test_an_error_about_something_else_than_the_schema_is_raised_as_it_is() -> None:
+    """Not as its own cause, which would be an endless chain."""
+    error = InvalidRequest(Failure("invalid_request", "temperature must be at most 1", 400))
+
+    async def session() -> None:
+        for asking in (
+            ScriptedDriver([error]).query("?", output_type=City),
+            Agent(ScriptedDriver([error]), output_type=City).run("?"),
+        ):
+            with pytest.raises(InvalidRequest, match="temperature") as caught:
+                await asking
+            assert caught.value.__cause__ is None
+
+    run(session())
+
+
 def test_a_tool_named_like_the_output_tool_is_refused() -> None:
     @tool(name=TOOL_NAME)
     def own() -> str:

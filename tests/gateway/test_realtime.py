@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,7 @@ DONE = {"type": "response.done", "response": {"usage": {"input_tokens": 11, "out
 
 
 class Upstream:
-    """A server of WebSockets that answers as its handler says."""
+    """A WebSocket server that answers with what its handler returns."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], list[Any]], greeting: Any = None) -> None:
         self.heads: list[tuple[str, dict[str, str]]] = []
@@ -99,7 +100,7 @@ def test_openais_own_client() -> None:
 
 
 def test_gemini_live_names_its_model_in_the_first_message() -> None:
-    """Google's client speaks TLS only, so its messages are sent here as it sends them."""
+    """Google's client connects over TLS only, so the test sends the same messages itself."""
 
     def answer(event: dict[str, Any]) -> list[Any]:
         if "setup" in event:
@@ -182,6 +183,19 @@ def test_an_upstream_that_is_away_closes_the_connection() -> None:
             assert closed.value.rcvd.code == 1011
         (line,) = gateway.requests(1)
         assert line["failure"] == "server"
+
+
+def test_an_upstream_that_does_not_answer_the_handshake_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the end of a session: the client may try again, and the log has a failed request."""
+    monkeypatch.setattr("dragoman.gateway.realtime._CONNECTING", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        text = f'[providers.p]\nkind = "openai"\nbase_url = "{address}"\napi_key = "k"\n'
+        with RunningGateway(configured(text)) as gateway:
+            with connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m") as client:
+                assert closing(client) == (1011, "the upstream failed")
+            (line,) = gateway.requests(1)
+            assert line["failure"] == "server"
 
 
 def closing(client: Any) -> tuple[int, str]:

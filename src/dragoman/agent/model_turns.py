@@ -92,7 +92,10 @@ class ModelTurns:
                     answer = await self._stream_answer(stream)
             except InvalidRequest as error:
                 output = self._setup.output if typed and self._state.mode == "native" else None
-                raise (schema_refusal(error, output) if output is not None else None) or error from error
+                refusal = None if output is None else schema_refusal(error, output)
+                if refusal is None:
+                    raise
+                raise refusal from error
             span.answered(answer)
         return answer
 

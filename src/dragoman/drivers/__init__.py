@@ -1,4 +1,4 @@
-"""Drivers: one request, one answer, from any provider. The loop and the running of tools are the agent's.
+"""Drivers: one request, one answer, from any provider. Agents run tools and call drivers in a loop.
 
 - `base`: the interface; `remote` implements it for all providers, `scripted` for tests, `sync` without an event loop.
 - `connect`, `providers`, `credentials`, `key_store`: from a name to a driver.

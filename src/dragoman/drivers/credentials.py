@@ -72,7 +72,7 @@ def _with_headers(request: HttpRequest, headers: Mapping[str, str]) -> HttpReque
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Imports a vendor's package; the error says how to install it."""
+    """Imports a vendor's package; the error has the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

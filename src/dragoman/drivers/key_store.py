@@ -99,7 +99,7 @@ class KeyStore:
         try:
             return None if self._keyring is None else self._keyring.get_password(_SERVICE, name)
         except Exception as error:  # noqa: BLE001 - as above
-            raise KeyStoreError(f"the keyring does not give the key of {name}: {type(error).__name__}") from None
+            raise KeyStoreError(f"the keyring did not return the key of {name}: {type(error).__name__}") from None
 
     def _read(self) -> dict[str, str | None]:
         try:

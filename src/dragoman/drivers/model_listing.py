@@ -34,7 +34,7 @@ async def list_models(channel: Channel) -> list[str]:
 
 
 def _bare(name: Any) -> str:
-    """Google says `models/gemini-...` and `publishers/google/models/gemini-...`."""
+    """The name without Google's prefix, `models/` or `publishers/google/models/`."""
     if not isinstance(name, str):
         raise TypeError(name)
     return name.rpartition("models/")[2]

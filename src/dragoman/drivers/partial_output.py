@@ -25,7 +25,7 @@ class PartialValues:
         self._readers: dict[int, PartialReader] = {}
 
     def feed(self, event: AnyEvent) -> Any | UnsetType:
-        """The value so far, if this event made it another one; else UNSET."""
+        """The value so far, if this event changed it; else UNSET."""
         if isinstance(event, PartEnd):
             reader = self._readers.get(event.index)
             return UNSET if reader is None else reader.finish()
@@ -40,8 +40,8 @@ class PartialValues:
 
     def _on_start(self, event: PartStart) -> str:
         part = event.part
-        carries = part.name == TOOL_NAME if isinstance(part, ToolCall) else isinstance(part, Text)
-        if event.candidate or not carries or isinstance(part, ToolCall) != self._in_call:
+        has_output = part.name == TOOL_NAME if isinstance(part, ToolCall) else isinstance(part, Text)
+        if event.candidate or not has_output or isinstance(part, ToolCall) != self._in_call:
             return ""
         self._readers[event.index] = PartialReader(self._output)
         return part.text if isinstance(part, Text) else ""
@@ -87,7 +87,7 @@ class PartialReader:
 
 
 def completions(text: str, most: int = 4) -> list[str]:
-    """The text closed so that it may be JSON: as far as it goes, then without its last, unfinished elements."""
+    """Ways to close the text so that it may be JSON: first all of it, then without its last, unfinished elements."""
     start = next((place for place, letter in enumerate(text) if letter in _OPENING), None)
     if start is None:
         return []

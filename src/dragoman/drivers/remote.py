@@ -70,7 +70,7 @@ _NO_ANSWER = "HTTP {}, which is not an answer of this API (redirects are not fol
 """Redirects are not followed: the key must not reach another host."""
 _SHOWN = 300
 _GENERAL = frozenset({"invalid_request", "server"})
-"""If the body says only this, the status is more exact: some providers call a timeout a server error."""
+"""If the body states only one of these, the status is more exact: some providers call a timeout a server error."""
 _USUAL_HEADERS = {"content-type": "application/json", "user-agent": f"dragoman/{dragoman.__version__}"}
 # Our request ids: process and number of the call.
 _PROCESS = uuid.uuid4().hex

@@ -17,8 +17,8 @@ from dragoman.ir import FailureKind
 
 _STATUSES = frozenset({408, 409, 429})
 _FIRST_SERVER_ERROR = 500
-# Never retried, whatever the status.
-_HOPELESS: frozenset[FailureKind] = frozenset(
+# Whatever the status.
+_NEVER_RETRIED: frozenset[FailureKind] = frozenset(
     {"invalid_request", "authentication", "billing", "permission", "not_found", "too_large", "cancelled"}
 )
 
@@ -84,16 +84,16 @@ def may_retry(error: ProviderError) -> bool:
     if isinstance(error, ConnectionFailed):
         return True
     status = error.status
-    if status is None or error.kind in _HOPELESS:
+    if status is None or error.kind in _NEVER_RETRIED:
         return False
     return status in _STATUSES or status >= _FIRST_SERVER_ERROR
 
 
 def seconds_until(date: str) -> float | None:
-    """`retry-after` as a date (RFC 9110, 10.2.3)."""
+    """Seconds until the date in a `retry-after` header (RFC 9110, 10.2.3); None if it is not a date."""
     try:
         moment = parsedate_to_datetime(date)
-    except (ValueError, OverflowError):  # the latter for numbers that no machine word holds
+    except (ValueError, OverflowError):  # the latter for numbers that do not fit into a machine word
         return None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

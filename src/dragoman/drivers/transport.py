@@ -133,7 +133,7 @@ def transport_error(kind: FailureKind, message: str, *, raw_type: str | None = N
 
 
 def connection_error(message: str) -> ProviderError:
-    """Nothing was sent: a retry cannot process the request twice."""
+    """The error if nothing was sent, so that a retry cannot run the request twice."""
     return transport_error("server", message, raw_type=CONNECTION)
 
 
@@ -167,5 +167,5 @@ def describe_connection_error(error: BaseException, url: str, reason: str) -> st
 
 
 def no_answer_error(message: str) -> ProviderError:
-    """The connection broke after sending began: the server may have processed the request."""
+    """The error if the connection broke after sending began: the server may have processed the request."""
     return transport_error("server", message, raw_type=NO_ANSWER)

@@ -40,7 +40,7 @@ CALL_NEEDED = f"The answer was not accepted: call `{TOOL_NAME}` with the final a
 
 
 class NoOutput(DragomanError):
-    """The model returned no value of the output type. `problem` says why, `text` is its last answer."""
+    """The model returned no value of the output type. `problem` states why, `text` is its last answer."""
 
     def __init__(self, problem: str, text: str = "") -> None:
         self.problem = problem

@@ -81,11 +81,14 @@ class TypedQuery:
 
     @contextmanager
     def explaining_refusals(self) -> Iterator[None]:
-        """A schema that the provider refuses is a `SchemaRefused`, which says what to try."""
+        """Raise `SchemaRefused`, with what to try, if the provider refuses the schema."""
         try:
             yield
         except InvalidRequest as error:
-            raise schema_refusal(error, self.output) or error from error
+            refusal = schema_refusal(error, self.output)
+            if refusal is None:
+                raise
+            raise refusal from error
 
     async def settle(self, answer: QueryResult) -> TypedResult[Any]:
         """The value of the answer, or of one that the model has corrected. Raises `NoOutput` when it cannot."""

@@ -128,8 +128,9 @@ class _Session:
         if not self._client.accept():
             return
         messages = self._client.messages()
+        limit = asyncio.timeout(LONGEST_CONNECTION)
         try:
-            async with asyncio.timeout(LONGEST_CONNECTION):
+            async with limit:
                 first = None
                 if candidate is None:
                     candidate, first = self._set_up(await asyncio.wait_for(anext(messages), _FIRST_MESSAGE))
@@ -137,8 +138,9 @@ class _Session:
                     if first is not None:
                         await upstream.send(first)
                     await self._pump(messages, upstream)
-        except (TimeoutError, StopAsyncIteration):
-            self._client.close(1001, "the session has reached its time limit")
+        except (TimeoutError, StopAsyncIteration):  # the latter if the client closes before its first message
+            over = "the session has reached its time limit"
+            self._client.close(1001, over if limit.expired() else "the first message did not arrive in time")
         except Gone:
             pass
         except Exception as error:  # noqa: BLE001 - no longer HTTP: the close frame has the reason
@@ -177,14 +179,17 @@ class _Session:
         signed = await channel.credential.sign(request)
         url = signed.url.replace("http", "ws", 1)
         subprotocols: Any = [_SUBPROTOCOL] if self._client.subprotocol else None
-        return await ConnectDirectly(
-            url,
-            additional_headers=dict(signed.headers),
-            subprotocols=subprotocols,
-            max_size=self._gateway.config.server.max_body,
-            open_timeout=_CONNECTING,
-            user_agent_header=None,
-        )
+        try:
+            return await ConnectDirectly(
+                url,
+                additional_headers=dict(signed.headers),
+                subprotocols=subprotocols,
+                max_size=self._gateway.config.server.max_body,
+                open_timeout=_CONNECTING,
+                user_agent_header=None,
+            )
+        except TimeoutError:  # the time limit of the session is reported differently
+            raise ConnectionError(f"no WebSocket connection to {channel.base_url} in {_CONNECTING:g} s") from None
 
     async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection) -> None:
         """Relay messages until either side closes; then close the other one too."""

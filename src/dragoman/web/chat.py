@@ -1,4 +1,4 @@
-"""HTTP handlers of the chat page: thin, over `ConversationHub`, with one event stream per tab."""
+"""HTTP handlers of the chat page. They call `ConversationHub`; each tab has one event stream."""
 
 from __future__ import annotations
 
