@@ -1,4 +1,4 @@
-"""Checks that a translation is complete: one that drops content is fast for the wrong reason, and is marked.
+"""Checks that a translation is complete: one that drops content is faster than a complete one, so it is marked.
 
 Checks only what every target supports: texts, names, arguments, results, descriptions and parameter names, and whether
 every call has an id of its own that its result repeats. It does not check legality.

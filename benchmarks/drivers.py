@@ -2,9 +2,9 @@
 
     python benchmarks/drivers.py [--check]
 
-The server is a process of its own that answers with bytes made beforehand. Bare means aiohttp as its documentation
+The server is a process of its own that answers with prepared bytes. Bare means aiohttp as its documentation
 shows it: `post(url, json=...)`, `await response.json()`, and a stream read and parsed line by line. `bytes only` is the
-floor below that: a body made beforehand, an answer that is not parsed. The sides alternate, and the fastest batch of
+floor below that: a prepared body, an answer that is not parsed. The sides alternate, and the fastest batch of
 each counts, because noise only adds time.
 """
 

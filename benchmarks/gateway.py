@@ -3,7 +3,7 @@
     python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
     python benchmarks/gateway.py --instructions 300
 
-Three kinds of processes: an upstream that answers with bytes made beforehand (in Chat format), the relay in between
+Three kinds of processes: an upstream that answers with prepared bytes (in Chat format), the relay in between
 (dragoman, bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
 which sends the requests: a Chat or a Messages body with a tool. CPU time is that of the relay's process alone, from the
 kernel's own account. All are measured alternately, several times, and the best of each counts, because noise only adds

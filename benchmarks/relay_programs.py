@@ -3,8 +3,8 @@
 `TRANSLATION` or `BLIND` is prepended and decides what they do to a body.
 
 They do less than a relay has to: of the headers only `content-type` is passed on, and every answer has status 200. So
-their cost is a lower bound. Passing on status and all headers costs uvicorn + aiohttp 2 % more instructions with the three headers
-of the load generator, and 17 % more with those of a vendor's SDK.
+their cost is a lower bound. Passing on status and all headers costs uvicorn + aiohttp 2 % more instructions with the
+three headers of the load generator, and 17 % more with those of a vendor's SDK.
 """
 
 # ruff: noqa: E501 - programs as text

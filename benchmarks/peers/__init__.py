@@ -1,9 +1,10 @@
 """Other libraries on the same bytes, where they are installed; `peers.txt` names the versions the adapters fit.
 
-An adapter is a module with one function, `translator(job, source, target)`, which gives a function from bytes to bytes,
-or None where the library does not offer that pair; and where it can stream, with another, `streamer`, which gives one
-from the chunks of a stream to the bytes of another. It parses and writes JSON with orjson, as the floor does, and calls
-the library's own conversion functions in between, without the network. Adapters know the first three formats only.
+An adapter is a module with a function `translator(job, source, target)`, which returns a function from bytes to bytes,
+or None if the library does not offer that pair. If the library can stream, the adapter also has `streamer`, which
+returns a function from the chunks of a stream to the bytes of another. An adapter parses and writes JSON with orjson,
+as the floor does, and calls the library's own conversion functions in between, without the network. Time is measured
+for the first three formats only; fidelity_peers.py uses the others too.
 """
 
 import logging
@@ -22,7 +23,7 @@ from benchmarks.candidates import Candidate, no_streams
 class Peer:
     name: str
     distribution: str
-    modules: tuple[str, ...]  # all of them have to be there
+    modules: tuple[str, ...]  # all are needed
     adapter: str
 
 
@@ -51,9 +52,9 @@ PEERS: Final = (
 
 
 def installed() -> Iterator[Candidate]:
-    """Imports what is there. Their logging is off: a line for every dropped keyword would be all that is measured."""
+    """Imports the libraries that are installed. Their logging is off: it would dominate the measurement."""
     logging.disable(logging.CRITICAL)
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import fetches a price list
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # otherwise its import downloads a price list
     for peer in PEERS:
         if all(_is_there(module) for module in peer.modules):
             adapter = import_module(f"benchmarks.peers.{peer.adapter}")
@@ -65,5 +66,5 @@ def installed() -> Iterator[Candidate]:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package above it
+    except ModuleNotFoundError:  # also if a parent package is missing
         return False

@@ -1,4 +1,4 @@
-"""any-llm (any-llm-sdk): chat completions in the middle, one converter for each provider.
+"""any-llm (any-llm-sdk): Chat Completions as the intermediate format, one converter for each provider.
 
 It reads OpenAI Chat and Anthropic Messages; it writes requests for all three, and responses in the two it reads.
 """
@@ -109,7 +109,7 @@ _CHUNK: Final = {"anthropic-messages": _chunk_from_anthropic, "gemini": _chunk_f
 
 
 def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
-    """Into Chat chunks. What it does for a client of Messages starts from there and is not measured."""
+    """To Chat chunks. The further conversion to Messages starts from these and is not measured."""
     if job is not Job.STREAM or target != "openai-chat":
         return None
 

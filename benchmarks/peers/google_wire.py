@@ -1,7 +1,7 @@
-"""Values of google-genai, in which several peers hand over Gemini requests and take Gemini responses.
+"""Values of google-genai: several peers return Gemini requests, and take Gemini responses, in this form.
 
-A request is charged up to these values and their plain JSON form. The SDK's own way from there to the wire costs
-several times as much again; it is not the peer's work and is left out.
+A request is measured up to these values and their plain JSON form. The SDK's own conversion from there to the wire
+costs several times as much; it is not the peer's work and is not measured.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""LangChain: its own messages in the middle, one package writes each provider.
+"""LangChain: its own messages as the intermediate format, one package for each provider.
 
 `convert_to_messages` reads OpenAI's messages, `convert_to_openai_messages` Anthropic's; nothing reads Gemini's. It
-writes requests for all three but responses for none: a response pair would end at its own message.
+writes requests for all three formats but no responses: a response pair would end at its own message.
 """
 
 from typing import Any, Final

@@ -1,6 +1,6 @@
-"""litellm: chat completions in the middle; a config object writes each provider, an adapter reads each foreign client.
+"""litellm: Chat Completions as the intermediate format; a config object per provider, an adapter per client format.
 
-Charged with mapping the parameters and transforming the body, not with what stands around that in `completion`:
+Measured are the mapping of the parameters and the conversion of the body, not the code around them in `completion`:
 routing, logging, cost tracking, and a filter of parameters that would take as long again.
 """
 
@@ -31,7 +31,7 @@ _CONVERSE: Final = litellm.AmazonConverseConfig()
 _OLLAMA: Final = litellm.OllamaChatConfig()
 _ANTHROPIC_CLIENT: Final = AnthropicAdapter()
 _GEMINI_CLIENT: Final = GoogleGenAIAdapter()
-# What the response readers want to know of the HTTP exchange and of the call: headers, status, parameters.
+# What the response readers need of the HTTP exchange and of the call: headers, status, parameters.
 _EXCHANGE: Final = SimpleNamespace(headers={}, status_code=200)
 _LOGGING: Final = SimpleNamespace(optional_params={}, model_call_details={}, post_call=lambda **_: None)
 
@@ -96,7 +96,7 @@ _WRITE: Final = {
     "openai-chat": _write_openai,
     "anthropic-messages": _write_anthropic,
     "gemini": _write_gemini,
-    "bedrock-converse": _write_converse,  # not measured, as the next one; see fidelity_peers.py
+    "bedrock-converse": _write_converse,  # only for fidelity_peers.py, like the next one
     "ollama-chat": _write_ollama,
 }
 
@@ -164,7 +164,7 @@ _CHUNKS: Final[dict[Format, Callable[[], Any]]] = {
 
 
 def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
-    """Only its chunk parsers, into Chat chunks: the wrapper around them, which every caller pays, is left out."""
+    """Its chunk parsers alone, to Chat chunks, without the wrapper around them that every caller needs."""
     if job is not Job.STREAM or target != "openai-chat" or source not in _CHUNKS:
         return None
 

@@ -1,4 +1,4 @@
-"""llm-rosetta: a hub and its spokes, the nearest to dragoman in kind. Its documented pipeline, one per exchange."""
+"""llm-rosetta: an intermediate format with converters, as in dragoman. One pipeline per exchange."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from benchmarks.peers import server_sent
 
 _NAMES: Final[dict[str, str]] = {
     "openai-chat": "openai_chat",
-    "openai-responses": "openai_responses",  # not measured; see fidelity_peers.py
+    "openai-responses": "openai_responses",  # only for fidelity_peers.py
     "anthropic-messages": "anthropic",
     "gemini": "google",
 }
@@ -30,7 +30,7 @@ def _request(source: Format, target: Format) -> Translator:
 
 
 def _response(source: Format, target: Format) -> Translator:
-    """The two halves of the pipeline's response step; the pipeline itself insists on converting a request first."""
+    """The two halves of the pipeline's response step, because the pipeline has to convert a request first."""
     reader, writer = (get_converter_for_provider(_NAMES[format]) for format in (source, target))
 
     def translate(body: bytes) -> bytes:
@@ -42,7 +42,7 @@ def _response(source: Format, target: Format) -> Translator:
 
 
 def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
-    """The two halves of its stream processor, which too wants to see a request first."""
+    """The two halves of its stream processor, which requires a request first, too."""
     if job is not Job.STREAM:
         return None
     reader, writer = (get_converter_for_provider(_NAMES[format]) for format in (source, target))

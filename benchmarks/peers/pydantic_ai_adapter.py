@@ -1,7 +1,7 @@
-"""pydantic-ai: its own messages in the middle, one model class writes each provider.
+"""pydantic-ai: its own messages as the intermediate format, one model class for each provider.
 
-It has no reader for a provider's request, so OpenAI Chat is read into its messages here, in the plainest way. It writes
-requests for all three but responses for none: a response pair would end at its own message.
+It has no reader for a provider's request, so this adapter reads OpenAI Chat into its messages, in the simplest way.
+It writes requests for all three formats but no responses: a response pair would end at its own message.
 """
 
 from collections.abc import Coroutine
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 async def _handed_over(**request: object) -> dict[str, object]:
-    """Stands where the vendor's SDK would send: what arrives here is all that pydantic-ai does to a request."""
+    """Replaces the sending function of the vendor's SDK: its arguments are the result of pydantic-ai's conversion."""
     return request
 
 
@@ -48,12 +48,12 @@ _GOOGLE: Final = GoogleModel(MODELS["gemini"], provider=GoogleProvider(api_key="
 
 
 def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Its mapping functions are async for the sake of downloads; with none to make they end at the first step."""
+    """Its mapping functions are async because they may download; without downloads they end at the first step."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise RuntimeError("pydantic-ai waited for something although nothing has to be fetched")
+    raise RuntimeError("pydantic-ai waited although there is nothing to download")
 
 
 def _message(message: Json, names: dict[str, str]) -> ModelMessage:

@@ -1,4 +1,4 @@
-"""Server-sent events for adapters whose library takes and gives chunks as JSON: one line of `data:`, read by orjson."""
+"""Server-sent events for libraries whose chunks are JSON values: one `data:` line each, parsed with orjson."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
