@@ -34,7 +34,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
-from dragoman.ir.notes import CORRECTED, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
+from dragoman.ir.notes import CORRECTED, SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
@@ -237,8 +237,12 @@ class PrivateEvents:
                 self._report_end(event)
         return [_without_mark(event) for event in events] if is_marked else events
 
+    def _is_corrected(self, metadata: Metadata) -> bool:
+        """Whether the provider corrected a text, and its own format is not the target: that one repeats it."""
+        return any(CORRECTED in notes for family, notes in metadata.items() if family != self.profile.family)
+
     def _report_part_end(self, part: AnyPart, metadata: Metadata) -> None:
-        if has_note(metadata, CORRECTED):
+        if self._is_corrected(metadata):
             field = "arguments" if type(part) is ToolCall else "text"
             self.log.degrade(part, field, f"corrected {field}", _TOO_LATE)
         self._report(part, metadata, "")
@@ -263,7 +267,7 @@ class PrivateEvents:
             early = {family: {**early.get(family, {}), **late.get(family, {})} for family in {**early, **late}}
         reported = early or late
         if reported:
-            if has_note(reported, CORRECTED):
+            if self._is_corrected(reported):
                 self.log.degrade(_THE_ANSWER, "output", "corrected text", _TOO_LATE)
             self._report(_THE_ANSWER, reported, "")
         if event.finish.metadata is not None:

@@ -854,8 +854,8 @@ def _is_corrected(slot: _Slot, place: int, part: AnyPart, text: str, streamed: s
     if isinstance(part, ToolCall):
         return slot.differs or not _repeats(part, text, streamed)
     final = None if slot.final is None or not streamed else slot.final.get(place)
-    is_other = bool(text) and not text.startswith(streamed)
-    return is_other or (final is not None and parse_json(final) not in (text, "", None))
+    is_other = not text.startswith(streamed) or (final is not None and parse_json(final) not in (text, "", None))
+    return bool(text) and is_other
 
 
 def _marked(part: AnyPart, slot: _Slot) -> AnyPart:

@@ -63,7 +63,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import CORRECTED, Extra, inner_extra
 from dragoman.ir.values import encode_json, json_line, parse_json, to_raw, without_line_breaks
 from dragoman.losses import LossLog
 
@@ -465,6 +465,8 @@ class EventEncoder(BaseEventEncoder):
         signature = None if cut else end.signature
         kind = type(part)
         notes = own(end.metadata)
+        if CORRECTED in notes and kind is not ToolCall:
+            outgoing.pieces = [parse_json(notes[CORRECTED])]
         if kind is Text or kind is Refusal:
             return self._shut_text(outgoing, signature, notes)
         if notes and outgoing.item is not None:
