@@ -1,6 +1,6 @@
 """Records in the shapes of public datasets, logs and exports, made here: the same conversation in each of them.
 
-The story is that of `stories.py`; the shapes are what strangers bring, with all their other columns.
+The story is that of `stories.py`; the shapes are those of published files, with all their other columns.
 """
 # ruff: noqa: E501 - a record per line reads better
 

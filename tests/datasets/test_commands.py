@@ -14,7 +14,7 @@ from tests.support.promises import promise
 
 @promise("batch:datasets")
 @pytest.mark.parametrize("name", STORIES)
-def test_the_commands_know_the_format(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_detect_the_format(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     record = STORIES[name]
     is_lines = is_session(name) and isinstance(record, list)
     path = tmp_path / ("one.jsonl" if is_lines else "one.json")
@@ -27,7 +27,7 @@ def test_the_commands_know_the_format(name: str, tmp_path: Path, capfd: pytest.C
 
 @promise("batch:datasets", "law:2-nothing-vanishes")
 def test_a_session_with_damaged_lines_is_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A program that dies leaves a part of a line; the next one goes on behind it."""
+    """A program that was killed leaves part of a line, and the next run appends to it."""
     first, *lines = (json.dumps(line) for line in CLAUDE_CODE)
     path = tmp_path / "session.jsonl"
     path.write_text("\n".join([first, '{"type":"us', *lines, '{"type":"assistant","message":{']), "utf-8")

@@ -75,7 +75,7 @@ STORY = [("user", "Weather in Oslo?"), ("call", ("weather", ARGUMENTS)), ("resul
 
 
 def story_of(name: str) -> list[tuple[str, Any]]:
-    """What a format can tell of the story."""
+    """The part of the story that a format can hold."""
     return STORY[:1] if name == "bfcl" else list(SHAPED[name].story) if name in SHAPED else STORY
 
 
@@ -151,7 +151,7 @@ def test_a_stored_conversation_crosses_to_every_format_that_is_written(source: s
 @promise("batch:datasets")
 @pytest.mark.parametrize("name", WRITTEN)
 def test_reading_and_writing_changes_nothing(name: str) -> None:
-    """What a record said is said again; spellings that mean the same (absent or null, text or a list) may differ."""
+    """A record keeps its content; spellings with the same meaning (absent or null, text or a list) may differ."""
     log = LossLog()
     first = read(name)
     written = codec_of(name).encode_request(first, log)
@@ -179,7 +179,7 @@ def test_bad_records_are_typed_errors(name: str, bad: bytes) -> None:
 
 @promise("batch:datasets")
 def test_weights_stay_with_the_file() -> None:
-    """`weight` says what is learned: it returns to a fine-tuning file and is never sent to a model."""
+    """`weight` selects what is learned: it returns to a fine-tuning file and is never sent to a model."""
     name = "openai-finetuning"
     again = json.loads(translate_request(body(name), source=name, target=name).json())
     assert again["messages"][3]["weight"] == 1
@@ -208,7 +208,7 @@ def test_preference_pairs(key: str) -> None:
 
 @promise("batch:datasets")
 def test_arguments_at_every_depth_are_the_same_call() -> None:
-    """An object, JSON text, and JSON text within JSON text, as sets that were converted twice have it."""
+    """An object, JSON text, and JSON text within JSON text, as in sets that were converted twice."""
     for arguments in (ARGUMENTS, json.dumps(ARGUMENTS), json.dumps(json.dumps(ARGUMENTS))):
         value = json.dumps({"name": "weather", "arguments": arguments})
         record = {"conversations": [{"from": "human", "value": "?"}, {"from": "function_call", "value": value}]}

@@ -68,7 +68,7 @@ def arguments_of(request: Request) -> list[dict[str, Any]]:
 
 
 def pairs_of(request: Request) -> dict[str, Any]:
-    """What each call's city was answered with."""
+    """City of each call -> its result."""
     results = {one.tool_call_id: one.value for message in request.messages for one in message.tool_results}
     calls = [one for message in request.messages for one in message.tool_calls]
     return {str(one.arguments["city"]): results.get(one.id) for one in calls}
@@ -141,7 +141,7 @@ def _constant_ids() -> None:
     assert pairs_of(request) == {"Oslo": "O", "Rome": "R"}
 
 
-@trap(4, "Ids that are made up depend on the position alone, and fit the alphabet of the target.")
+@trap(4, "Invented ids depend on the position alone, and fit the alphabet of the target.")
 def _invented_ids() -> None:
     record = {"messages": [USER, asked(call("Oslo"), call("Rome")), result("1"), result("2"), DONE]}
     for target in ("openai-chat", "mistral", "anthropic-messages", "bedrock-converse"):
@@ -167,7 +167,7 @@ def _parallel() -> None:
 
 
 def ambiguous_results(record: Any, name: str) -> list[str]:
-    """The paths of results whose call was not certain."""
+    """The paths of results that were paired by a guess."""
     losses = crossed(record, name, "openai-chat").losses
     return [loss.path for loss in losses if loss.what == "which call this result answers"]
 
@@ -202,7 +202,7 @@ def test_a_result_answers_the_calls_of_its_own_round() -> None:
     assert ambiguous_results(record, "sharegpt") == ["$.conversations[2]"]
 
 
-@trap(6, "A call at the end has no result; where an API wants one, what is made up is reported.")
+@trap(6, "A call at the end has no result; where an API requires one, the invented one is reported.")
 def _trailing_call() -> None:
     record = {"messages": [USER, asked(call())]}
     assert again(record, "trl") == record
@@ -364,7 +364,7 @@ def _compactions() -> None:
     assert [message.text for message in read(lines, "gemini-cli").messages] == ["Weather?", "Mild."]
 
 
-@trap(16, "What a log says twice is read once.")
+@trap(16, "What a log has twice is read once.")
 def _duplicates() -> None:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather?"}]}
     session = [
@@ -398,7 +398,7 @@ LACKING = {
 }  # fmt: skip
 
 
-@trap(17, "Logs of agents lack the system prompt and the tools: none is made up, and every conversion says so.")
+@trap(17, "Logs of agents lack the system prompt and the tools: none is invented, and every conversion reports it.")
 def _missing_prompt() -> None:
     for name, story in STORIES.items():
         request = read(story, name)
@@ -597,7 +597,7 @@ def _cut_off() -> None:
 @each("mark", ["", "... [truncated]", "[50000 characters left out]"])
 @each("name", [name for name in STORIES if name != "bfcl"])
 def test_a_result_that_was_cut_crosses_letter_by_letter(name: str, mark: str) -> None:
-    """Nothing tells a cut text from a short one, so none is taken for complete, repaired or marked by us."""
+    """A text that was cut looks like a short one, so it is neither repaired nor marked."""
     cut = "x" * 10_000 + mark
     record = json.loads(json.dumps(STORIES[name]).replace("3C", json.dumps(cut)[1:-1]))
     (one,) = [part for message in read(record, name).messages for part in message.tool_results]

@@ -22,7 +22,7 @@ from tests.support.promises import promise
 
 
 def opened(shape: Shape) -> bytes:
-    """The record, with messages that are JSON text parsed, as the engine does it."""
+    """The record, in which messages that are JSON text are parsed, as in a batch."""
     body = json.dumps(shape.record).encode()
     return body if detect(body) is not None else without_packed_json(body) or body
 
@@ -126,31 +126,50 @@ def test_parallel_calls_of_claude_code_keep_all_their_results(*, streamed: bool)
 
 # ── content that no message holds is reported ──
 
-UNREAD: dict[str, tuple[Any, str]] = {
-    "chatgpt-export": (
+UNREAD: tuple[tuple[str, Any, str], ...] = (
+    (
+        "chatgpt-export",
         {"current_node": "a", "mapping": {"a": {"parent": None, "message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer", "asset_pointer": "sediment://f"}, "hi"]}}}}},
         "image in a message",
     ),
-    "claude-export": (
+    (
+        "claude-export",
         {"uuid": "c", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi", "content": [], "files": [{"file_name": "a.png"}]}]},
         "files of messages",
     ),
-    "pydantic-ai": (
-        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}, {"kind": "response", "parts": [{"part_kind": "builtin-tool-call", "tool_name": "web_search"}, {"part_kind": "text", "content": "x"}]}],
-        "parts of kind 'builtin-tool-call'",
+    (
+        "pydantic-ai",
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}, {"part_kind": "new-part", "content": "x"}]}],
+        "parts of the kind 'new-part'",
     ),
-    "vercel-ui": (
+    (
+        "pydantic-ai",
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}, {"kind": "response", "parts": [{"part_kind": "builtin-tool-call", "tool_name": "web_search"}, {"part_kind": "text", "content": "x"}]}],
+        "parts of the kind 'builtin-tool-call'",
+    ),
+    (
+        "llm",
+        {"chain": [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "parts": [{"type": "tool_call", "name": "web_search", "server_executed": True}, {"type": "text", "text": "x"}]}]},
+        "tools that the provider ran",
+    ),
+    (
+        "llm",
+        {"chain": [{"role": "user", "parts": [{"type": "text", "text": "hi"}, {"type": "new", "text": "x"}]}]},
+        "content of the kind 'new'",
+    ),
+    (
+        "vercel-ui",
         [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "parts": [{"type": "tool-search", "toolCallId": "1", "providerExecuted": True, "state": "output-available", "input": {}, "output": {}}, {"type": "text", "text": "x"}]}],
         "tools that the provider ran",
     ),
-    "openassistant": (SHAPES["oasst tree"].record, "other replies"),
-    "bfcl": (SHAPES["BFCL v3 multi-turn"].record, "the tools"),
-}  # fmt: skip
+    ("openassistant", SHAPES["oasst tree"].record, "other replies"),
+    ("bfcl", SHAPES["BFCL v3 multi-turn"].record, "the tools"),
+)  # fmt: skip
 
 
 @promise("law:2-nothing-vanishes", "batch:datasets")
 def test_content_that_no_message_can_hold_is_a_loss() -> None:
-    for name, (record, what) in UNREAD.items():
+    for name, record, what in UNREAD:
         encoded = translate_request(json.dumps(record), source=name, target="openai-chat", model="m")
         assert what in {loss.what for loss in encoded.losses if loss.severity == "dropped"}, name
 
@@ -226,7 +245,7 @@ def test_errors_and_losses_have_the_paths_of_the_file() -> None:
 
 @promise("batch:datasets", "law:3-legality")
 def test_a_stored_list_becomes_a_request_that_its_own_api_accepts() -> None:
-    """The file has no limit of tokens, and its last call no result; signatures return to their provider."""
+    """The file has no token limit, and its last call has no result; signatures return to their provider."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     call = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {}}
     history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": [thought, call]}]

@@ -1,4 +1,4 @@
-"""Traps of stored conversations: what files in circulation look like, and what must not be made of them."""
+"""Traps of stored conversations: what published files look like, and what they must not be read as."""
 
 import json
 from typing import Any
@@ -181,8 +181,23 @@ def test_demonstrations_are_not_part_of_a_run() -> None:
     assert "A demonstration" not in [message.text for message in read(record, "swe-agent").messages]
 
 
+def test_a_step_of_smolagents_without_calls_and_with_an_empty_observation_is_read() -> None:
+    steps = [{"step_number": 1, "model_output": "Mild.", "observations": ""}]
+    assert [message.text for message in read(steps, "smolagents").messages] == ["Mild."]
+
+
+@promise("law:7-no-guessing")
+def test_a_signed_call_of_a_ui_message_keeps_arguments_that_are_not_json() -> None:
+    signed = {"google": {"thoughtSignature": "c2ln"}}
+    part = {"type": "tool-weather", "toolCallId": "c", "state": "input-available", "input": '{"city": "Os'}
+    messages = [{"role": "assistant", "parts": [{**part, "callProviderMetadata": signed}]}]
+    (call,) = read(messages, "vercel-ui").messages[0].tool_calls
+    assert (call.parsed, call.arguments_text) == (False, '{"city": "Os')
+    assert call.signature is not None
+
+
 def test_two_readings_are_not_guessed() -> None:
-    """A list of messages without a sign is a list of messages; rows without any known key are nothing."""
+    """A list of messages without a sign of a format is a `message-list`; rows without a known key are no format."""
     assert detect(json.dumps({"text": "hi", "label": 1})) is None
     assert detect(json.dumps({"input": "b", "output": "c"})) is None
 

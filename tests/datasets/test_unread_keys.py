@@ -23,7 +23,7 @@ from tests.support.cases import each
 from tests.support.promises import promise
 
 NEW = "zz_new"
-# Objects of which only the text is kept, or nothing. May only shrink.
+# Objects of which only the text is read, or nothing. May only shrink.
 HIDDEN = {
     ("claude-export", "$.chat_messages[*].content[*].content[*]"): "the texts of a result",
     ("opentelemetry", "$.attributes[*]"): "a key and a value",
@@ -67,7 +67,7 @@ def records(name: str) -> Iterator[Any]:
 
 
 def silent(name: str, record: Any) -> set[str]:
-    """Patterns of the objects in which a new key neither arrives nor is reported, itself or with what it is in."""
+    """Patterns of the objects in which a new key neither arrives nor is reported, alone or with an object around it."""
     found = set()
     for number, (path, _) in enumerate(objects(record)):
         changed = copy.deepcopy(record)
@@ -105,7 +105,7 @@ def _spelled(at: str, key: str) -> tuple[str, str]:
 @promise("law:2-nothing-vanishes", "batch:datasets")
 @each("name", [name for name in STORIES if dataset(name).keys is not None])
 def test_a_reported_key_is_in_the_record_and_has_no_effect(name: str) -> None:
-    """A reader that begins to read a key, but does not declare it, would report as lost what it kept."""
+    """If a reader reads a key without declaring it, it reports a loss of something that it kept."""
     for record in records(name):
         try:
             body = codec(name).decode_request(json.dumps(record).encode())
@@ -118,7 +118,7 @@ def test_a_reported_key_is_in_the_record_and_has_no_effect(name: str) -> None:
                 assert codec(name).decode_request(json.dumps(changed).encode()) == body, path
 
 
-def test_keys_that_say_nothing_are_not_reported() -> None:
+def test_empty_keys_are_not_reported() -> None:
     known = keys("role")
     assert unread_keys({"role": "user", "a": None, "b": "", "c": [], "d": {}}, known) == []
     assert unread_keys({"role": "user", "a": 0, "b": False}, known) == [("$.a", "a", 1), ("$.b", "b", 1)]
@@ -169,5 +169,5 @@ def test_what_a_format_cannot_keep_is_a_loss_in_that_format_too(target: str) -> 
     ],
 )
 def test_records_of_a_log_are_notes_and_content_is_not(key: str, severity: str) -> None:
-    """So `strict` and `--filter dropped` keep conversations of agents, which all have times and ids."""
+    """So `strict` and `--filter dropped` accept conversations of agents, which all have times and ids."""
     assert severity_of(key) == severity

@@ -203,7 +203,7 @@ def test_settings_for_tools_go_when_there_are_none() -> None:
 
 
 @pytest.mark.parametrize(("given", "kept"), [(None, None), (1, 1), (3, 3), (0, None), (-1, None)])
-def test_every_api_gives_one_answer_at_least(given: int | None, kept: int | None) -> None:
+def test_every_api_gives_at_least_one_answer(given: int | None, kept: int | None) -> None:
     log = LossLog()
     assert turns.legal_settings(request_of(USER, candidates=given), profile(), log).candidates == kept
     assert bool(log) is (given != kept)
@@ -216,7 +216,7 @@ def test_stop_sequences_obey_the_target() -> None:
     assert turns.legal_settings(request, profile(stop_limit=4), log).stop == request.stop
     assert entries(log) == []
     assert turns.legal_settings(request, profile(blank_stop=False, stop_limit=2), log).stop == ("a", "b")
-    assert entries(log) == [("blank stop sequence", "dropped"), ("1 stop sequences", "dropped")]
+    assert entries(log) == [("blank stop sequence", "dropped"), ("1 of 3 stop sequences", "dropped")]
 
 
 def test_a_stop_sequence_that_is_not_blank_is_not_a_loss() -> None:

@@ -1,7 +1,7 @@
 """Turns a wire's fragments into part events, for all formats, and part events into a completion.
 
-Fragments are keyed by what the wire gives and joined once, at the end. A part ends when the wire says so or when the
-answer ends; never because the text so far happens to parse.
+Fragments are collected by part and joined once, at the end. A part ends when the wire signals it or when the answer
+ends; never because the text so far happens to parse.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ REFUSAL = Refusal("")
 class EventBook:
     """The events of one stream until they are taken. Each candidate has its own lane of parts; all share one book.
 
-    Lanes refer to the book, and it does not refer to them: a cycle would outlive its stream until the garbage
-    collector finds it.
+    Lanes refer to the book, but the book does not refer to them: a reference cycle would stay in memory until the
+    garbage collector runs.
     """
 
     events: list[AnyEvent]
@@ -76,7 +76,7 @@ class EventBook:
 
 
 class Lane:
-    """The parts of one candidate: one running text at a time, any number of open calls and audio parts."""
+    """The parts of one candidate: at most one open text, and any number of open calls and audio parts."""
 
     book: EventBook
     _candidate: int
@@ -121,9 +121,9 @@ class Lane:
         self.end_flow()
         return self._start_open(call)
 
-    def start_audio(self, sound: Audio) -> int:
+    def start_audio(self, audio: Audio) -> int:
         """Start an audio part, which continues beside the running text and ends with the answer."""
-        return self._start_open(sound)
+        return self._start_open(audio)
 
     def _start_open(self, part: AnyPart) -> int:
         index = self._start(part)
@@ -338,7 +338,7 @@ class Accumulator:
 
 
 def _with_refusal(messages: tuple[Message, ...], finish: Finish) -> tuple[tuple[Message, ...], Finish]:
-    """Return the answer with its last text as the refusal that the finish repeats, as in an answer not streamed."""
+    """Return the answer with its last text as a refusal if the finish repeats it, as without streaming."""
     words: Any = None
     metadata = {family: dict(notes) for family, notes in (finish.metadata or {}).items()}
     for notes in metadata.values():

@@ -101,7 +101,7 @@ class AnnotationFormat:
         if annotation is None:
             log.drop(part, "citations", "citation of a document", self.uncited)
         elif citation.cited_text is not None and NOTE not in (citation.metadata or {}).get(self.family, {}):
-            log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
+            log.degrade(part, "citations", "text of a citation", "annotations of this API name only the page")
         return annotation
 
 

@@ -52,7 +52,7 @@ def arguments_as_text(call: ToolCall, *, native: bool = False) -> str:
 
 
 def opening_arguments(call: ToolCall) -> str:
-    """Return what a stream writes of the arguments as its call begins. To an empty text the fragments are added."""
+    """Return the arguments that a stream writes when the call begins; empty if they follow as fragments."""
     text = call.arguments_text
     if text == "" or call.custom:
         return text or ""

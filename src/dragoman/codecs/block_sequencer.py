@@ -1,7 +1,7 @@
 """Encodes streams of one block at a time: a part that starts while an earlier one is open waits for it.
 
-The codec spells each block, and what comes before and after all of them; which block is open, which parts wait, and
-where a signature without a field travels are the same for all such formats.
+The codec writes each block, and what comes before and after all of them. Which block is open, which parts wait, and
+where a signature without a field goes is the same for all such formats.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part: between `_head` and `_tail` if it is `_flowing`, otherwise by `_on_delta`."""
 
-    # ── how the codec spells it ──
+    # ── what the codec writes ──
 
     @abstractmethod
     def _part_encoder(self) -> Parts:
@@ -169,7 +169,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]: ...
 
     signature_delta: ClassVar[str] = ""
-    """The type of a delta that carries a signature."""
+    """The type of a delta with a signature."""
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         """Return the signature of reasoning, in the block of its text."""

@@ -40,7 +40,7 @@ def with_breakpoint(part: M, family: str, log: LossLog) -> M:
     if ttl in _LIFETIMES:
         mark["ttl"] = str(ttl)
     elif ttl not in _SHORTER:
-        log.degrade(part, "cache.ttl", f"cache lifetime of {ttl}", "this API knows 30m and 12h; the former applies")
+        log.degrade(part, "cache.ttl", f"cache lifetime {ttl!r}", "sent as 30m: this API has only 30m and 12h")
     marked = structs.replace(
         part, metadata={**(part.metadata or {}), family: {**notes, BREAKPOINT: Raw(encode_json(mark))}}
     )

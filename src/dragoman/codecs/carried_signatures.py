@@ -24,7 +24,7 @@ _carried = msgspec.json.Decoder(CarriedSignature).decode
 
 
 def carried_in(raw: Raw) -> CarriedSignature | None:
-    """Return what the value carries, if it is one of ours and not empty."""
+    """Return the signature in the value, if dragoman wrote it and it is not empty."""
     try:
         carried = _carried(raw)
     except msgspec.DecodeError:

@@ -43,7 +43,7 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     thinks_unasked: bool = False
     """Whether the model thinks if `thinking` is not sent."""
     efforts: tuple[str, ...] = ALL_EFFORTS
-    """The accepted values of `output_config.effort`; none for models that know budgets only."""
+    """The accepted values of `output_config.effort`; none for models that take only budgets."""
     efforts_without_thinking: tuple[str, ...] = ALL_EFFORTS
     sampling: Sampling = "free"
     """free: any; one of two: not temperature and top_p together; default: other values are refused."""
@@ -132,13 +132,13 @@ def fit_marks(marked: list[Any], most: int, short: WireValue, log: LossLog, *, u
     first = max(len(marked) - (most - used), 0)
     for node in marked[:first]:
         plan[id(node)] = UNSET
-        log.drop(node, "cache", "cache mark", f"this API takes {most} in one request")
+        log.drop(node, "cache", "cache mark", f"this API takes at most {most} in one request")
     short_seen = False
     for node in marked[first:]:
         ttl = node.cache.ttl
         if ttl not in {None, *CACHE_LIFETIMES} or (ttl == "1h" and short_seen):
             plan[id(node)] = short
-            why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
+            why = "it follows a mark of 5m" if ttl == "1h" else "this API has only 5m and 1h"
             log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
         short_seen = short_seen or ttl != "1h"
     return plan

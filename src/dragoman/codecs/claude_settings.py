@@ -61,7 +61,7 @@ def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Sett
     settings = Settings(maximum, temperature, top_p, top_k)
     limits = limits_of(request.model)
     if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API requires at least one token")
         settings.max_tokens = None
     if request.reasoning is not None:
         _Thinking(request, request.reasoning, limits, log, wants_limit=wants_limit).apply(settings)
@@ -77,7 +77,7 @@ def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Sett
 
 _LEAST_BUDGET = 1024
 _NO_LIMIT = 1 << 30
-"""For an API where an answer may be as long as the model can write."""
+"""For an API that does not require a limit: an answer may be as long as the model can write."""
 _BUDGET_OF_EFFORT = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
 _EFFORT_OF_BUDGET = ((2048, "low"), (8192, "medium"), (24576, "high"))
 _OFF = {"none", "off", "disabled"}
@@ -130,7 +130,7 @@ class _Thinking:
         if off is not None:
             settings.thinking = ThinkingConfig(off)
             if off != "disabled":
-                why = "this model thinks between tool calls at least"
+                why = "this model always thinks between tool calls"
                 self._log.degrade(self._request, "reasoning", "reasoning switched off", why)
         elif self._limits.thinks_unasked:
             self._log.drop(self._request, "reasoning", "reasoning switched off", "this model always thinks")
@@ -169,7 +169,7 @@ class _Thinking:
             what, why = f"max_tokens {limit}", "this API requires a limit, above the thinking budget"
             self._log.invent(self._request, "max_output_tokens", what, why)
         if limit <= _LEAST_BUDGET:
-            why = f"thinking takes {_LEAST_BUDGET} tokens at least, and the answer may have {limit}"
+            why = f"thinking takes at least {_LEAST_BUDGET} tokens, and the answer may have only {limit}"
             self._log.drop(self._request, "reasoning", "reasoning", why)
             return
         # Half of the limit is left for the answer itself.
@@ -208,7 +208,10 @@ class _Thinking:
 
 
 def _loops_without_thinking(messages: tuple[Message, ...]) -> bool:
-    """Whether the answered turn lacks thinking: «Expected `thinking` or `redacted_thinking`, but found `tool_use`»."""
+    """Whether the turn that is answered lacks thinking.
+
+    The API: «Expected `thinking` or `redacted_thinking`, but found `tool_use`».
+    """
     last = len(messages) - 1
     while last >= 0 and messages[last].role != "assistant":
         last -= 1

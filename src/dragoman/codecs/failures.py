@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from math import ceil, inf
 
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -129,7 +130,7 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
         return None
     for part in hidden:
         if type(part) is Opaque:
-            log.drop(part, "", f"{part.origin} block {part.kind!r}", "an error of this API has no content")
+            log.drop(part, "", name_of_part(part), "an error of this API has no content")
     what = f"finish reason {finish.raw or finish.reason!r}"
     log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")
     if completion.usage is not None:
@@ -141,7 +142,7 @@ def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[Fin
 
 
 def _is_shown(part: AnyPart) -> bool:
-    """Whether a client can read the part: no block of another provider, and no text without a character."""
+    """Whether a client can read the part: neither a block of another provider nor an empty text."""
     return type(part) is not Opaque and (type(part) is not Text or bool(part.text) or part.signature is not None)
 
 
@@ -149,7 +150,7 @@ _HEAD = {"id": "id of the answer", "model": "name of the model", "created": "tim
 
 
 def last_text_as_refusal(parts: Sequence[AnyPart], words: object) -> tuple[AnyPart, ...] | None:
-    """Return the parts with the last text as a refusal if the API repeats it as the explanation of the end, else None.
+    """Return the parts with the last text as a refusal; None unless the explanation of the end repeats that text.
 
     A refusal with text is sent this way to APIs that have no refusal part, and read back this way.
     """
@@ -185,14 +186,15 @@ _TOO_LONG = re.compile(
     r"|input token count[^.]{0,60}exceeds|too many tokens: size limit",
     re.IGNORECASE,
 )
-_LOOKED_AT = 2_000
+_SEARCHED = 2_000
+"""How much of a message is searched."""
 
 
 def exceeds_context(failure: Failure) -> bool:
     """Whether the provider refused because the request does not fit into the context of the model."""
     if failure.code is not None:
         return failure.code == CONTEXT_LENGTH_EXCEEDED
-    return failure.kind == "invalid_request" and _TOO_LONG.search(failure.message[:_LOOKED_AT]) is not None
+    return failure.kind == "invalid_request" and _TOO_LONG.search(failure.message[:_SEARCHED]) is not None
 
 
 def code_of(failure: Failure) -> str | None:
@@ -201,7 +203,7 @@ def code_of(failure: Failure) -> str | None:
 
 
 def message_of(failure: Failure, too_long: str) -> str:
-    """Return the message; it begins with `too_long`, by which clients know it, if the context was exceeded."""
+    """Return the message; if the context was exceeded, it begins with `too_long`, by which clients recognise it."""
     message = failure.message
     if too_long.lower() in message.lower() or not exceeds_context(failure):
         return message
@@ -209,7 +211,7 @@ def message_of(failure: Failure, too_long: str) -> str:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return seconds to wait, from `retry-after-ms` or `retry-after` (in seconds; dates cannot be used offline)."""
+    """Return seconds to wait, from `retry-after-ms` or `retry-after`; None for a date, which would need a clock."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = seconds_of(headers.get(name, ""))
         if seconds is not None:
@@ -227,9 +229,9 @@ def seconds_of(text: str) -> float | None:
 
 
 def retry_headers(seconds: float | None) -> dict[str, str]:
-    """Return the headers of a waiting time: `retry-after` holds whole seconds (RFC 9110), some clients fail otherwise.
+    """Return the headers of a waiting time. `retry-after` has whole seconds (RFC 9110), or some clients fail.
 
-    The milliseconds that OpenAI's and Anthropic's SDKs read first are added to a fraction.
+    For a fraction, milliseconds are added, which OpenAI's and Anthropic's SDKs read first.
     """
     if seconds is None:
         return {}

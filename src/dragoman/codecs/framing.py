@@ -171,7 +171,7 @@ class ServerSentEvents(BoundedFraming):
         return [payload]
 
     def _several(self, chunk: bytes) -> list[bytes]:
-        """Return the payloads of such events; none if there is anything else in the chunk."""
+        """Return the payloads of several such events; none if the chunk has anything else."""
         blank = b"\n\n"
         if chunk[-2:] != blank or CR in chunk:
             return []
@@ -432,7 +432,7 @@ class AwsEventStream(BoundedFraming):
         length, head, checked = _beginnings.get(chunk[:start], _UNKNOWN)
         if length != size:
             return super().feed(chunk)
-        # Only now: compiled, a slice that ends before it starts is an error, and any frame may lie about its headers.
+        # Not earlier: compiled, a slice that ends before it starts is an error, and a frame may state a wrong length.
         payload = chunk[start:-_CRC_BYTES]
         if crc32(payload, checked).to_bytes(_CRC_BYTES, "big") != chunk[-_CRC_BYTES:]:
             return super().feed(chunk)
@@ -516,7 +516,7 @@ def begins_with_frame(data: bytes | bytearray) -> bool:
 
 
 def read_aws_headers(data: bytes) -> dict[str, str]:
-    """Return the headers that are strings; we read no others."""
+    """Return the headers that are strings; no others are needed."""
     headers = {}
     place = 0
     while place < len(data):

@@ -1,7 +1,7 @@
-"""Functions from source that our own tables give: straight code, where a loop over the rows would cost more.
+"""Functions generated as source from our own tables: straight-line code costs less than a loop over the rows.
 
-A compiled wheel has these functions compiled too (compiling/generated.py). It finds them by their source, so a table
-that was changed since never gets a function of the old one.
+A compiled wheel contains these functions too (compiling/generated.py). They are found by their source, so a table that
+was changed since the build never gets a function of the old one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BUILT = "dragoman.codecs.generated_functions"
 
 
 def _made_by_the_build() -> Mapping[str, Callable[[dict[str, Any]], Callable[..., Any]]]:
-    """Return the functions that a compiled wheel holds: source -> what makes the function from its globals."""
+    """Return what a compiled wheel contains: source -> a maker, which returns the function for given globals."""
     try:
         makers: Mapping[str, Callable[[dict[str, Any]], Callable[..., Any]]] = import_module(_BUILT).MAKERS
     except ModuleNotFoundError as error:

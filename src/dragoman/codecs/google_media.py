@@ -44,7 +44,7 @@ OFFICE: Final = frozenset(
 def fit_medium(part: Medium, log: LossLog, documents: frozenset[str] = frozenset()) -> Medium | Text | None:
     """Return the part as Google's models take it, or None, with what changed reported.
 
-    `documents` are the types that the API takes beside PDF, text, sound and film.
+    `documents` are the types that the API takes beside PDF, text, audio and video.
     """
     media_type = part.media_type or (None if part.url is None else type_of_address(part.url))
     kind = "" if media_type is None else media_type.partition(";")[0].strip().lower()

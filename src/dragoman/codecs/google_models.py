@@ -1,4 +1,4 @@
-"""What Google's models accept, in all of its APIs: names of tools, thinking, last turns."""
+"""What Google's models accept, in all of Google's APIs: names of tools, thinking, last turns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fit_level(effort: str, rule: ThinkingRule, request: Request, log: LossLog) -
         return effort.lower()
     level = _LEVEL_OF_EFFORT.get(effort.lower())
     if level is None:
-        log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")
+        log.drop(request, "reasoning.effort", f"effort {effort!r}", "this API has no such level")
         return None
     least = rule.lowest if level == "minimal" else level
     if least != effort.lower():

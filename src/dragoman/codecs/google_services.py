@@ -1,8 +1,8 @@
-"""Keys that only one of Google's two services knows: the developer API and Vertex AI.
+"""Keys that only one of Google's two services has: the developer API or Vertex AI.
 
-Both have the same format and sign as one family, so a request of one goes to the other as it came. But each refuses a
-whole request for one key that it does not know («Unknown name "store" at 'request': Cannot find field»). Such keys are
-left out here, whatever service the request came from.
+Both have the same format and sign as one family, so a request for one goes to the other as it came. But each refuses a
+whole request because of one key that it does not have («Unknown name "store" at 'request': Cannot find field»). Such
+keys are left out here, whatever service the request was written for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog, field_of_key
 
 UnknownKeys: TypeAlias = Mapping[str, frozenset[str]]
-"""Name of an object in Google's API reference -> the keys of it that a service does not know."""
+"""Name of an object in Google's API reference -> its keys that a service does not have."""
 
 UNKNOWN_TO_VERTEX: UnknownKeys = {
     "Request": frozenset({"store", "serviceTier"}),
@@ -46,7 +46,7 @@ UNKNOWN_TO_DEVELOPER_API: UnknownKeys = {
     "FunctionCall": frozenset({"partialArgs", "willContinue"}),
 }
 
-_WHY = "this service does not know it"
+_WHY = "this service does not have it"
 
 
 def without_unknown_keys(request: Request, unknown: UnknownKeys, log: LossLog) -> Request:

@@ -45,7 +45,7 @@ def is_native_thought(part: Reasoning) -> bool:
 
 
 def is_signed_medium(part: object) -> bool:
-    """Whether Google signed this image or sound of an answer."""
+    """Whether Google signed this image or audio of an answer."""
     signature = part.signature if isinstance(part, Media) else None
     return signature is not None and signature.family == GOOGLE and bool(signature.data)
 
@@ -125,7 +125,7 @@ def _signature_of(part: Any) -> Signature | None:
 
 
 def _with_signed_media(message: Message, log: LossLog) -> Message:
-    """Return the message with signatures that stand alone before an image, or sound, on that part."""
+    """Return the message with signatures that stand alone before an image or audio on that part."""
     content: Any = message.content_held
     if message.role != "assistant" or type(content) is str or not any(isinstance(part, Media) for part in content):
         return message

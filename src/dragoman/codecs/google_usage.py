@@ -117,7 +117,7 @@ def _entries(details: Any, key: str) -> list[tuple[str, int]] | None:
 
 
 def _is_sum(counts: Mapping[str, Any], usage: Usage) -> bool:
-    """Whether these counts are those of the usage, which the program may have changed."""
+    """Whether these counts add up to the usage, which a program may have changed."""
     given = [count for name in _COUNTS.values() if type(count := counts.get(name)) is int]
     if len(given) < len(_COUNTS):
         return False
@@ -143,7 +143,7 @@ def _with_text(others: list[tuple[str, int]], total: int) -> list[tuple[str, int
 
 
 def _other_modalities(raw: Raw) -> tuple[int | None, dict[str, int] | None]:
-    """Return the image tokens of the input, and the sound of input and output, in the usage of an interaction."""
+    """Return the image tokens of the input, and the audio tokens of both sides, in the usage of an interaction."""
     data = bytes(raw)
     if b"_by_modality" not in data or not (b'"image"' in data or b'"audio"' in data):
         return None, None

@@ -369,7 +369,7 @@ def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
             if translated is not None:
                 extra[key] = Raw(encode_json(translated))
             elif parsed is not None:
-                log.drop(request, name, name, "this API has other values, and none for this")
+                log.drop(request, name, name, "this API has no such value")
     return extra
 
 

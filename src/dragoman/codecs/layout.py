@@ -1,7 +1,7 @@
-"""Where a request body of one format holds the pieces of a conversation, as data.
+"""Where a request body of one format has the pieces of a conversation, as data.
 
 Functions that convert one value (`dragoman.single_values`) build a small request around it, let the codec read or
-write that request, and take the piece out again. Each codec folder describes its format in one `LAYOUT`.
+write that request, and extract the value again. Each codec folder describes its format in one `LAYOUT`.
 """
 
 from __future__ import annotations

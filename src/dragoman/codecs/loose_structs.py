@@ -1,8 +1,8 @@
 """Variants of wire structs that also accept null, other spellings, a lone element, and keys of other servers.
 
-A variant is generated from its struct when a body needs it first. What it decodes is turned into the struct itself,
-with the differences as notes in `extra`, so codecs never meet a variant. The notes are those that lifting makes
-(codecs/reading.py); lifting is left with what no struct documents.
+A variant is generated from its struct when a body first needs it. Its values are converted to the struct itself, with
+the differences as notes in `extra`, so codecs never see a variant. Lifting (codecs/reading.py) makes the same notes,
+and remains for what no struct documents.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Raw, structs
 
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.ir import AnyPart, Audio, Document, Image, MediaDelta, Text
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, parse_json
@@ -190,9 +191,9 @@ def as_text_document(part: AnyPart, log: LossLog) -> AnyPart:
     document: Document
     if isinstance(part, Image):
         document = Document(part.media_type, text=text, cache=part.cache, signature=part.signature)
-        log.degrade(part, "", "SVG image", "its text is sent: models of this API do not draw it")
+        log.degrade(part, "", "SVG image", "its source is sent as text: this API takes no such images")
         if part.detail not in {None, "auto"}:
-            log.drop(part, "detail", f"image detail {part.detail!r}", "the image is sent as its text")
+            log.drop(part, "detail", f"image detail {part.detail!r}", "the image is sent as text")
     else:
         document = structs.replace(part, data=None, text=text)
     log.replaced(document, part)
@@ -207,7 +208,7 @@ def document_text(part: Document, log: LossLog) -> str:
 
 
 def transcript(part: Audio, log: LossLog, why: str) -> str:
-    """Return what is said in a sound that an API does not take; the rest of the part is reported."""
+    """Return the transcript of audio that an API does not take; the rest of the part is reported."""
     log.degrade(part, "", "audio", f"its transcript is sent: {why}")
     _report_rest(part, ("cache", "signature"), log)
     return part.transcript or ""
@@ -216,7 +217,7 @@ def transcript(part: Audio, log: LossLog, why: str) -> str:
 def _report_rest(part: Audio | Document, fields: tuple[str, ...], log: LossLog) -> None:
     for field in fields:
         if getattr(part, field) is not None:
-            log.drop(part, field, f"{type(part).__name__.lower()} {field}", "its text alone is sent")
+            log.drop(part, field, f"{name_of_part(part)} {field}", "only its text is sent")
 
 
 _STORED_WITH_GOOGLE = "https://generativelanguage.googleapis.com/"
@@ -245,7 +246,7 @@ def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
     """Replace streamed audio by a text, whose fragments will be the transcript; complete parts stay as they are."""
     if type(part) is not Audio or part.data or part.url or part.file_id:
         return part
-    log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no audio")
+    log.degrade(part, "", "audio", "its transcript is sent: streams of this API have no audio")
     text = Text(part.transcript or "")
     log.replaced(text, part)
     return text

@@ -1,4 +1,4 @@
-"""Tool definitions are read and written once: an agent sends the same ones with every request.
+"""Remembers tool definitions that were read and written: an agent sends the same ones with every request.
 
 Memos are bounded by bytes and evict one entry at a time, oldest first, so that a working set slightly too large does
 not empty them. Entries are found by exact bytes (reading) or by identity (writing); nothing else is remembered.

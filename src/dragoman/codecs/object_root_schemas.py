@@ -1,4 +1,4 @@
-"""Tools for APIs that require the root of a schema to be an object; Claude takes no alternatives there."""
+"""Schemas for APIs that require an object at the root; Claude's also refuse alternatives there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_plain_object(schema: bytes) -> bool:
 
 
 class Adapted:
-    """A schema for a dialect, with what was changed; or why that cannot be."""
+    """A schema adapted to a dialect, with notes of what was changed; `refusal` says why it cannot be adapted."""
 
     def __init__(self, schema: Raw, notes: tuple[SchemaNote, ...] = (), refusal: str = "") -> None:
         self.schema = schema
@@ -96,10 +96,10 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
 
 
 def answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw | None:
-    """Return the schema of the answer in the form that Claude takes, behind whatever API.
+    """Return the schema of the answer in the form that Claude takes, for any API that serves it.
 
-    None if Claude does not take such a schema (a recursive one, a property without a type): then the schema is asked
-    for in the system text, and the request need not be refused.
+    None if Claude does not take such a schema (a recursive one, a property without a type): then the system text asks
+    for it, so that the request need not be refused.
     """
     found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
     refusals = [f"{note.keyword}: {note.reason}" for note in found.notes if note.action == "kept"]

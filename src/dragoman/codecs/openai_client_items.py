@@ -1,9 +1,9 @@
-"""Items by which the client runs one of OpenAI's own tools (shell, patches, the computer), or approves an MCP call.
+"""Items for OpenAI's own tools that the client runs (shell, patches, the computer), and for approvals of MCP calls.
 
 They are ordinary calls and results in the intermediate format: any client can run them, any model can read them.
 
-A note keeps each item whole for this API. For other vendors' models such a tool is a function; a call of that
-function takes the same note from it (ir/notes.py), and becomes such an item for the client.
+A note keeps each item as it was, for this API. For other vendors' models such a tool is a function; a call of that
+function gets the note `CLIENT_ITEM` from it (ir/notes.py), and becomes such an item for the client.
 
 An approval request is a call of `mcp_approval_request`, which no client declares: its arguments hold the id of the
 request, so that the call and its result come back unchanged through clients of any format. Only a result with
@@ -67,7 +67,7 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
 
 _MODELLED = frozenset({"type", "id", "call_id", "status"})
 _NO_MEANING: tuple[Any, ...] = (None, [], {"type": "local"})
-"""Values that say nothing: a shell that the client runs is local."""
+"""Values without meaning here: a shell that the client runs is always local."""
 
 
 def _further(item: Mapping[str, Any], *modelled: str) -> Extra:
@@ -179,7 +179,7 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
 
 
 def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
-    """Encode the result; None if this API takes no such result: a computer answers only with its screen."""
+    """Encode the result; None if this API does not take it: the result of a computer call must be a picture."""
     item: dict[str, Any] = {"type": f"{kind}_output", "call_id": result.tool_call_id}
     text = _text_of(result)
     if kind == "shell_call":

@@ -2,7 +2,7 @@
 
 Their calls are separate item types (`shell_call`, `apply_patch_call`, …). In the intermediate format each is an
 ordinary call of a function with the same name, whose arguments are the requested action. The functions of a namespace
-are called `<namespace>__<function>` in other formats; notes on them say how to convert their calls back.
+are called `<namespace>__<function>` in other formats; notes on them record how to convert their calls back.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _MEMBER_KEYS = frozenset({"type", "name", "description", "parameters", "strict",
 
 
 def _further(member: Mapping[str, Any]) -> dict[str, Raw]:
-    """Return what a member of a namespace says and a function of other formats does not."""
+    """Return the keys of a member of a namespace that functions of other formats do not have."""
     further = {key: value for key, value in member.items() if key not in _MEMBER_KEYS and value is not None}
     if further.get("format") == {"type": "text"}:
         del further["format"]

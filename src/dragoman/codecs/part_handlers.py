@@ -1,7 +1,7 @@
 """One handler per part type: a table that is complete by its type.
 
-A new part type is a new field here. Until each codec says what it does with such a part, mypy refuses the call that
-builds its table, and so does Python when the codec is imported.
+A new part type is a new field here. Until each codec has a handler for it, mypy refuses the call that builds the table
+of that codec, and Python refuses to import it.
 """
 
 from __future__ import annotations
@@ -66,21 +66,13 @@ PART_TYPES: dict[str, type[Any]] = {
 }
 """Part types by their tag in the intermediate format; a test compares both with `AnyPart`."""
 
-_NAMES: dict[type[AnyPart], str] = {
-    Text: "text",
-    Image: "image",
-    Document: "document",
-    Audio: "audio",
-    Reasoning: "reasoning",
-    Refusal: "refusal",
-    ToolCall: "tool call",
-    ToolResult: "tool result",
-    ServerToolCall: "call run by the provider",
-    ServerToolResult: "result of a call run by the provider",
-    SearchResult: "search result",
-}
+_NAMES: dict[type[AnyPart], str] = PartHandlers(
+    text="text", reasoning="reasoning", refusal="refusal", image="image", document="document", audio="audio",
+    tool_call="tool call", tool_result="tool result", server_tool_call="call run by the provider",
+    server_tool_result="result of a call run by the provider", search_result="search result", opaque="block",
+).by_type()  # fmt: skip
 
 
 def name_of_part(part: AnyPart) -> str:
-    """Return what reports of losses call a part."""
+    """Return the name of a part in losses."""
     return f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]

@@ -1,4 +1,4 @@
-"""From bytes to typed wire values without losing what the types do not know.
+"""From bytes to typed wire values, without losing what the types do not have.
 
 Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that fails that first
 decode is read with wider structs: documented keys that few bodies have, then variants of the structs that also accept
@@ -214,7 +214,7 @@ _BACKSLASH = ord("\\")
 
 
 def check_text(data: bytes, source: str) -> None:
-    """Raise for invalid UTF-8: the decoder does not check pieces that are carried unparsed."""
+    """Raise an error for invalid UTF-8: the decoder does not check pieces that are passed on unparsed."""
     if not data.isascii():
         try:
             data.decode()
@@ -266,7 +266,7 @@ Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | lis
 def body_bytes(body: Body | Sequence[Any], source: str) -> bytes:
     """Return a body as bytes, from any form in which a caller may pass it.
 
-    Their reader checks that they are text (`check_text`), so the usual body is looked at only once.
+    The reader of these bytes checks that they are text (`check_text`), so the usual body is scanned only once.
     """
     if type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES:
         return body
@@ -461,14 +461,14 @@ def struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
     if not plan.tagged:
         return plan.structs
     tag = entries.get(plan.tag_field)
-    if tag is None and len(plan.tagged) == 1:  # the only struct that it can be, and read as such
+    if tag is None and len(plan.tagged) == 1:  # it can only be this struct, which is also decoded without a tag
         return next(iter(plan.tagged.values()))
     name = msgspec.json.decode(tag) if tag is not None else None
     return plan.tagged.get(name) if isinstance(name, str) else None
 
 
 class _Plan:
-    """What a field's type can hold, as far as lifting needs it."""
+    """What values a field's type allows, as far as lifting needs it."""
 
     __slots__ = ("has_unknown", "item", "nullable", "structs", "tag_field", "tagged")
 

@@ -11,7 +11,7 @@ _BUDGETS = ((2048, "low"), (8192, "medium"))
 
 
 def effort_asked(settings: ReasoningSettings, request: Request, log: LossLog) -> str | None:
-    """Return the effort, or the one that a budget stands for; a budget or a switch beside an effort is lost."""
+    """Return the effort, or that of a budget; a budget or a switch beside an effort is lost."""
     budget = settings.budget_tokens
     if settings.effort is not None:
         report_unsent(settings, "effort", request, log)
@@ -27,7 +27,7 @@ def effort_of_budget(budget: int, request: Request, log: LossLog) -> str:
 
 
 def report_unsent(settings: ReasoningSettings, sent: str, request: Request, log: LossLog) -> None:
-    """Report what a request says about reasoning beside the field that is sent, for APIs that take one of them."""
+    """Report the reasoning settings beside the one that is sent, for APIs that take only one."""
     effort, budget = settings.effort, settings.budget_tokens
     if sent != "effort" and effort is not None and effort.lower() != "none":
         log.drop(request, "reasoning.effort", f"effort {effort!r}", _INSTEAD[sent])
@@ -39,6 +39,6 @@ def report_unsent(settings: ReasoningSettings, sent: str, request: Request, log:
 
 _INSTEAD: Final = {
     "mode": "reasoning is switched off",
-    "effort": "the effort is sent, and this API takes one of them",
-    "budget_tokens": "the budget is sent, and this API takes one of them",
+    "effort": "the effort is sent instead: this API takes only one of them",
+    "budget_tokens": "the budget is sent instead: this API takes only one of them",
 }

@@ -26,7 +26,7 @@ def join_thinking(thought: str, text: str) -> str:
 
 
 class Tagged(NamedTuple):
-    """The text between a tag and its end, and where the whole begins and ends."""
+    """The text between an opening and a closing tag, and the span of both tags and the text."""
 
     inner: str
     start: int

@@ -43,7 +43,7 @@ _COMPATIBLE: dict[str, tuple[str, str]] = {
     "llama-cpp": ("openai_chat", "LLAMA_CPP"),
     "ollama-openai": ("openai_chat", "OLLAMA_OPENAI"),
 }
-"""Servers that use another API's format: what each adds, refuses or needs is in its profile."""
+"""Servers that use the format of another API. What each adds, refuses or needs is in its profile."""
 
 _RECORDS: dict[str, tuple[str, str]] = {
     "universal": ("records.universal", "PROFILE"),
@@ -51,7 +51,7 @@ _RECORDS: dict[str, tuple[str, str]] = {
     "agent-sdk": ("records.agent_sdk", "PROFILE"),
     "multi-llm-chat": ("records.multi_llm_chat", "PROFILE"),
 }
-"""The same for formats of stored histories, which no API uses: they have no streams and no errors."""
+"""Formats of stored histories, which no API uses: they have no streams and no errors."""
 
 
 DATASETS = (
@@ -67,7 +67,7 @@ DATASETS = (
 
 
 class Codec(Struct, frozen=True):
-    """One format: its profile and its six verbs."""
+    """One format: its profile, the six functions that decode and encode, and the lookups of JSON paths."""
 
     name: str
     profile: Profile

@@ -1,4 +1,4 @@
-"""Objects of the vendors' SDKs, as bodies or within them. Not compiled: a compiled class is no protocol at run time."""
+"""Objects of the vendors' SDKs, as bodies or in them. Not compiled: a compiled class cannot be a runtime protocol."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 NOT_SENT: Final = "[This message held nothing that can be shown here.]"
-"""Replaces a turn of which nothing could be sent: an empty turn is refused, or read as silence."""
+"""Replaces a turn of which nothing could be sent: an empty turn would be refused, or read as no answer."""
 
 
 _TITLE_KEYS = frozenset({"source", "title", "content", "citations", "type", "cache_control"})
@@ -59,7 +59,7 @@ def search_text(part: SearchResult, log: LossLog, why: str = _NO_BLOCK) -> str:
     """Return the text of a search result, for models without such a block."""
     log.degrade(part, "", "search result", why)
     if part.cite is not None:
-        log.drop(part, "cite", "citations of a search result", "text has no such switch")
+        log.drop(part, "cite", "citation switch of a search result", "a text has no such switch")
     return search_words(part)
 
 

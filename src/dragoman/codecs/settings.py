@@ -1,9 +1,9 @@
 """The settings of a request: one table per codec, and the code that follows from it.
 
-A row says where the wire keeps a field of `Request`, how it is read and how it is written. From the rows, two
-functions are generated once, when the codec is imported: one builds the `Request` from the wire struct, the other
-builds the wire struct from the `Request`. Straight code costs a fifth of a loop over the rows, and a call with twenty
-keyword arguments costs more than all the rest of a small request, so the generated calls are positional.
+A row states where a field of `Request` is on the wire, how it is read and how it is written. From the rows, functions
+are generated once, when the codec is imported: one builds the `Request` from the wire struct, another builds the wire
+struct from the `Request`. Straight-line code costs a fifth of a loop over the rows, and a call with twenty keyword
+arguments costs more than the rest of a small request, so the generated calls are positional.
 
 What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is
 set; a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a
@@ -60,9 +60,9 @@ class Setting(Struct, frozen=True):
     path: str = ""
     """The JSON path below the root; the key by default."""
     lost: str = ""
-    """Why the API does not take it, if there is more to say than that it has no such setting."""
+    """Why the API does not take the field, if the reason is not `NO_SUCH_SETTING`."""
     anyway: Any = None
-    """A value that the API uses in any case, so that it is not a loss."""
+    """A value that the API always uses, so that it is not a loss."""
 
     @property
     def member(self) -> str | None:
@@ -220,7 +220,7 @@ class Settings:
         return NO_SUCH_SETTING if row is None else row.lost
 
     def _unless(self, field: str) -> str:
-        """Return a condition that excludes the value the API uses in any case, which is not a loss."""
+        """Return a condition that excludes the value that the API always uses, which is not a loss."""
         row = self._rows.get(field)
         return "" if row is None or row.anyway is None else f" and request.{field} != {row.anyway!r}"
 
@@ -255,7 +255,7 @@ class _Beside:
     __slots__ = ("_alias", "_decode", "_is_within", "_key", "_outer", "_write", "default", "field", "found_by", "key")
 
     def __init__(self, row: Setting, written: Container[str | None], alias: Callable[[str], str]) -> None:
-        """`written` are the keys that the codec writes itself; further members of such an object are kept in notes."""
+        """`written` are the keys that the codec writes itself; other members of such an object are kept in notes."""
         self.field, self.key = row.field, str(row.member)
         self.default = _defaults(Request)[row.field]
         self._outer, _, self._key = self.key.rpartition(".")
@@ -273,7 +273,7 @@ class _Beside:
         return WITHIN + self._outer if self._is_within else self._outer
 
     def take(self, extra: Extra) -> Any:
-        """Remove the setting from `extra` and return its value; the default if there is none that we understand."""
+        """Remove the setting from `extra` and return its value; the default if it is absent or of another type."""
         keys = self._keys(extra) if self._outer else extra
         key = self._key if self._key in keys else self._alias
         raw = keys.get(key)

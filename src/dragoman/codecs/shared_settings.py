@@ -38,7 +38,7 @@ def fit_labels(rules: LabelRules, labels: dict[str, str], request: Request, log:
         if rules.key.fullmatch(key) is None or rules.value.fullmatch(value) is None:
             log.drop(request, f"labels.{key}", f"label {key!r}", "this API refuses such a label")
         elif len(kept) == rules.pairs:
-            log.drop(request, f"labels.{key}", f"label {key!r}", f"this API takes {rules.pairs} labels")
+            log.drop(request, f"labels.{key}", f"label {key!r}", f"this API takes at most {rules.pairs} labels")
         else:
             kept[key] = value
     return kept or UNSET
@@ -56,7 +56,8 @@ def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[s
     """Return the changes to a request that has too many stop sequences, or no room for an answer."""
     changes: dict[str, Any] = {}
     if stop_limit is not None and len(request.stop) > stop_limit:
-        log.drop(request, "stop", f"{len(request.stop) - stop_limit} stop sequences", f"this API takes {stop_limit}")
+        what = f"{len(request.stop) - stop_limit} of {len(request.stop)} stop sequences"
+        log.drop(request, "stop", what, f"this API takes at most {stop_limit}")
         changes["stop"] = request.stop[:stop_limit]
     maximum = request.max_output_tokens
     if maximum is not None and maximum < 1:
@@ -66,10 +67,10 @@ def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[s
 
 
 def fit_modalities(modalities: tuple[str, ...], known: tuple[str, ...], request: Request, log: LossLog) -> list[str]:
-    """Return the kinds of answer that an API supports."""
+    """Return the output modalities that an API supports."""
     kept = [word for word in modalities if word in known]
     if len(kept) < len(modalities):
-        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(known)}")
+        log.drop(request, "modalities", "output modality", f"this API has only {', '.join(known)}")
     return kept
 
 
@@ -124,7 +125,7 @@ def read_tier(words: Mapping[str, str]) -> Any:
 
 
 CHAT_TIERS: Final = {tier: tier for tier in ("auto", "default", "flex", "scale", "priority", "fast")}
-# «The response will show priority regardless»: fast is another word for it.
+# «The response will show priority regardless»: `fast` is another name for it.
 RESPONSES_TIERS: Final = {**CHAT_TIERS, "ultrafast": "ultrafast"}
 MESSAGES_TIERS: Final = {"auto": "auto", "default": "standard_only"}
 GEMINI_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority", "fast": "priority"}
@@ -157,9 +158,9 @@ BEDROCK_TIERS_READ: Final = {encode_json({"type": word}): tier for tier, word in
 
 
 def take_tier(usage: Usage, notes: Extra, key: str, tiers: Mapping[bytes, str]) -> Usage:
-    """Return the usage with the tier, which several wires give beside it, among the answer's other keys.
+    """Return the usage with its tier, which several wires give among the answer's other keys.
 
-    The key is then marked as modelled. A word without a counterpart stays a key of the answer.
+    The key is then marked as modelled. A value without a counterpart stays a key of the answer.
     """
     held = notes.get(key)
     tier = None if held is None else tiers.get(encode_json(parse_json(held)))

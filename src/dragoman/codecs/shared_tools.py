@@ -1,9 +1,9 @@
-"""Tools that vendors run themselves, in terms that all of them share: what each format's `hosted_tools.py` fills in.
+"""Tools that vendors run themselves, in terms that all of them share. Each format's `hosted_tools.py` implements them.
 
-A call or result that another vendor's server ran cannot be sent to an API: ids and encrypted contents cannot be
-invented. It reaches the model as text in the assistant's turn (`hosted_text`). A client, which only shows or skips
-such items, gets an item in its own format, with an id that marks it as ours (`forged_id`): when the client sends it
-back, it is text for that provider too (`goes_back`).
+A call or result of another vendor's server cannot be sent to an API: ids and encrypted contents cannot be invented. It
+reaches the model as text in the assistant's turn (`hosted_text`). A client, which only shows or skips such items, gets
+an item in its own format, with an id that marks it as invented (`forged_id`): when the client sends it back, it is sent
+to the provider as text too (`goes_back`).
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def forged_id(prefix: str, call_id: str) -> str:
 
 
 def goes_back(part: ServerToolCall | ServerToolResult, family: str, *, to_client: bool) -> bool:
-    """Whether the block of a part may be sent to this family. One of ours is for clients only, never for the API."""
+    """Whether the block of a part may be sent to this family. One with an invented id is for clients only."""
     if part.origin != family or part.block is None:
         return False
     return to_client or FORGED not in (part.id if isinstance(part, ServerToolCall) else part.tool_call_id)
 
 
 class SharedTools:
-    """How one format writes the tools, calls and results that vendors share. These defaults have none.
+    """How one format reads and writes the tools, calls and results that vendors share. The defaults have none.
 
-    Reading returns the fields of the value in the intermediate format, by name. Writing returns None, or no block,
-    for what the format has no form for.
+    Reading returns the fields of the value in the intermediate format, by name. Writing returns None if the format
+    cannot express the value.
     """
 
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:  # noqa: ARG002
@@ -240,20 +240,20 @@ def cross_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, tools: S
     if tools is None:
         text = hosted_text(part)
         if text is not None:
-            log.degrade(part, "", what, "sent as text: only its own provider takes back what it ran")
+            log.degrade(part, "", what, "sent as text: only the provider that ran it takes it back")
             return Text(text)
-        log.drop(part, "", what, "it shows nothing that another model could read")
+        log.drop(part, "", what, "it has nothing that another model could read")
         return None
     wire = tools.write_call(part) if isinstance(part, ServerToolCall) else tools.write_result(part)
     if wire is None:
         log.drop(part, "", what, "this API has no such item")
     else:
-        log.degrade(part, "", what, "shown to the client as one of this API, under an id of our own")
+        log.degrade(part, "", what, "sent to the client as one of this API, with an invented id")
     return wire
 
 
 def drawn_image(part: AnyPart, log: LossLog) -> Image | None:
-    """Return what a tool of another provider drew, for an API whose models draw without a tool; it is logged."""
+    """Return the image that a tool of another provider drew, for an API whose models draw without a tool; logs it."""
     if type(part) is not ServerToolResult or part.kind != "image_generation":
         return None
     image = next((one for one in part.parts if type(one) is Image), None)
@@ -291,7 +291,8 @@ def offered_tools(request: Request, choice: ToolChoice, log: LossLog, *, can_nam
     names = set(choice.names)
     offered = tuple(tool for tool in tools if tool.name in names)
     if len(offered) < len(tools):
-        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
+        why = "only those tools are sent: this API has no choice among several"
+        log.degrade(request, "tool_choice", "choice among several tools", why)
         for tool in tools:
             if tool.name not in names:
                 log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")

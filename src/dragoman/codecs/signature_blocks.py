@@ -1,8 +1,8 @@
-"""Signatures in formats whose clients echo reasoning blocks unchanged: tagged blocks carry what has no field.
+"""Signatures in formats whose clients return reasoning blocks unchanged: tagged blocks hold those that have no field.
 
-The kinds: the block is reasoning of another family, readable or redacted; it is the signature of the block that
-follows it, or, if a stream sent it last, of the block before it; it is a signed empty text. The signature of a call
-names the call, so that clients that move thinking to the front or the end do not separate the two.
+A tagged block is of one of these kinds: reasoning of another family, readable or redacted; the signature of the next
+block, or, if a stream sent it last, of the previous block; or a signed empty text. The signature of a call names the
+call, so that clients that move thinking to the front or the end do not separate the two.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class SignatureBlocks(Generic[Block]):
         return self._block("", tagged(self._kind(_PREVIOUS, part), signature))
 
     def _kind(self, kind: str, part: AnyPart) -> str:
-        """Return the kind with the id of a call, unless its tag came without one: then it is sent back so."""
+        """Return the kind with the id of a call, unless its tag came without one: then it is sent back without."""
         is_named = isinstance(part, ToolCall) and self._note(part) not in _UNBOUND
         return bound(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
 
@@ -163,7 +163,7 @@ class SignatureBlocks(Generic[Block]):
         return self._signed(part, signature, how) if is_about(tag, part) else None
 
     def sign_last(self, parts: list[AnyPart], signature: Signature | None, tag: str = "") -> bool:
-        """Give the last part the signature if it is its own; return whether it is."""
+        """Add the signature to the last part if it belongs to that part; return whether it does."""
         if signature is None or not parts or not is_about(tag, parts[-1]):
             return False
         signed = self._signed(parts[-1], signature, BOUND_AFTER if bound_call(tag) is not None else SIGNED_AFTER)

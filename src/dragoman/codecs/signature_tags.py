@@ -1,7 +1,7 @@
-"""Tags: how data of one family is carried in a slot that a client of another format echoes unchanged.
+"""Tags: data of one family in a field that clients of another format return unchanged.
 
-dragoman:1:<kind>:<family>:<id>:<data>. Each codec defines what it carries under which kind; `kind=<call id>` is about
-that call, wherever the client put it.
+dragoman:1:<kind>:<family>:<id>:<data>. Each codec defines its kinds; `kind=<call id>` is about that call, wherever the
+client put the tag.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _IN_BASE64 = "ZHJhZ29tYW46MT"
 
 
 def in_base64(tag: str) -> str:
-    """Encode a tag for a slot that must hold base64."""
+    """Encode a tag for a field that must hold base64."""
     return binascii.b2a_base64(tag.encode(), newline=False).decode()
 
 
@@ -65,7 +65,7 @@ def from_base64(text: str) -> str | None:
 
 
 def bound(kind: str, call_id: str) -> str:
-    """Return a kind that names the call it is about: clients move what they carry, but keep ids."""
+    """Return a kind that names the call it is about: clients may move blocks, but keep ids."""
     return f"{kind}={_escape(call_id)}"
 
 

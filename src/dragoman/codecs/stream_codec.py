@@ -22,7 +22,7 @@ Moves = dict[tuple[str, str], str]
 class EventDecoder:
     """Decodes the payloads of one stream to events. The caller owns the returned lists.
 
-    `moves` says which event leads from which state to which; any other event is illegal there.
+    `moves` defines which event leads from which state to which; in each state, any other event is illegal.
     """
 
     source: ClassVar[str]

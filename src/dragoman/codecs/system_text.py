@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.ir import Message, Text
 from dragoman.losses import LossLog
 
@@ -22,7 +23,8 @@ def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | Non
             rest.append(message)
             continue
         if rest:
-            log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
+            why = "this API has one field for system text, at the front"
+            log.degrade(message, "", "place of a system message", why)
         texts += _texts_of(message, log)
     if len(texts) > 1:
         first = next(message for message in messages if message.role == "system")
@@ -37,7 +39,7 @@ def _texts_of(message: Message, log: LossLog) -> list[str]:
     texts: list[str] = []
     for part in message.parts:
         if not isinstance(part, Text):
-            log.drop(part, "", type(part).__name__.lower(), _PLAIN)
+            log.drop(part, "", name_of_part(part), _PLAIN)
             continue
         for field, (what, why) in _LOST.items():
             if getattr(part, field):

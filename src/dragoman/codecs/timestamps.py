@@ -27,7 +27,7 @@ def whole_seconds(created: Any) -> int | None:
 
 
 _LATEST = 1e12
-"""Later than any time that can be written, in seconds."""
+"""In seconds: later than any time that `write_time` can express."""
 
 
 @lru_cache(maxsize=64)  # the events of a stream, and its answer, share one

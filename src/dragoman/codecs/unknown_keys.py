@@ -2,7 +2,7 @@
 
 The structs of events forbid unknown keys, so the usual event is decoded once, at full speed. If the decoder refuses an
 event because of such a key, all of them are taken out, and the rest is decoded as before. The decoder of the stream
-keeps the keys with the answer: no part begins or ends with most events, so there is no other node to keep them with.
+keeps the keys with the answer: most events do not begin or end a part, so there is no other node for them.
 """
 
 from __future__ import annotations

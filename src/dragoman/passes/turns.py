@@ -278,7 +278,10 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
         log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
         stop = tuple(text for text in stop if text.strip())
     if profile.stop_limit is not None and len(stop) > profile.stop_limit:
-        what, why = f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes at most {profile.stop_limit}"
+        what, why = (
+            f"{len(stop) - profile.stop_limit} of {len(stop)} stop sequences",
+            f"this API takes at most {profile.stop_limit}",
+        )
         log.drop(request, "stop", what, why)
         stop = stop[: profile.stop_limit]
     return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, candidates=candidates, stop=stop)

@@ -67,7 +67,7 @@ def read_inspect(data: Json) -> Request:
     if not isinstance(data, Mapping):
         return conversation.finish()
     if data.get("events") or data.get("transcript"):
-        conversation.leave_out("events", "they say how the messages came about")
+        conversation.leave_out("events", "they record how the messages were made")
     return conversation.finish(metadata=left_over(data, ("messages", "events", "transcript", "attachments")))
 
 
@@ -75,7 +75,7 @@ _ATTACHMENT = "attachment://"
 
 
 def _with_attachments(value: Json, attached: Mapping[str, Json], depth: int = 0) -> Json:
-    """Return a message with the texts that it refers to in their places."""
+    """Return a message in which references to attachments are replaced by their texts."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attached.get(value.removeprefix(_ATTACHMENT), value)
     if depth < _DEEPEST and isinstance(value, Mapping):
@@ -190,7 +190,7 @@ def read_adk(data: Json) -> Request:
 
 
 def is_qwen_code(data: Json) -> bool:
-    """Return whether the lines form a tree, as those of Claude Code do, but have contents of Gemini's API."""
+    """Return whether the lines form a tree, like those of Claude Code, but have contents of Gemini's API."""
     messages = [
         line["message"] for line in mappings(data) if "uuid" in line and isinstance(line.get("message"), Mapping)
     ]
@@ -410,7 +410,7 @@ def read_opencode(data: Json) -> Request:
 
 
 _OPENCODE_MARKS = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
-"""Parts about what the program did; the model does not see them."""
+"""Parts that record what the program did; the model does not see them."""
 
 
 def _opencode_parts(conversation: Conversation, part: Line) -> list[AnyPart]:

@@ -1,4 +1,4 @@
-"""What agents remember: histories of Semantic Kernel, steps of smolagents, agent files of Letta. Read-only."""
+"""Memories of agents: histories of Semantic Kernel, steps of smolagents, agent files of Letta. Read-only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dragoman.ir.messages import Role
 SEMANTIC_KERNEL, SMOLAGENTS, LETTA = "semantic-kernel", "smolagents", "letta"
 
 
-# ── Semantic Kernel: the same fields in Python's spelling and in .NET's two ──
+# ── Semantic Kernel: the same fields in the spelling of Python and in two of .NET ──
 
 
 @lru_cache(maxsize=64)
@@ -43,13 +43,13 @@ def _field(line: Line, *names: str) -> Json:
 
 
 def _kind_of(block: Line) -> str:
-    """Return the kind of an item in Python's words: `FunctionCallContent` of .NET is `function_call`."""
+    """Return the kind of an item by its Python name: `FunctionCallContent` of .NET is `function_call`."""
     named = text_of(block.get("content_type")) or text_of(block.get("$type")).removesuffix("Content")
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in named).lstrip("_")
 
 
 def is_semantic_kernel(data: Json) -> bool:
-    """Return whether messages have items, which say what content they are."""
+    """Return whether messages have items, each with the type of its content."""
     messages, _ = messages_of(data)
     blocks = [block for message in messages for block in mappings(_field(message, "items"))]
     return (
@@ -112,7 +112,7 @@ def _binary(block: Line, kind: str) -> AnyPart | None:
     return media(mime, data_url(mime, data) if data else address) if data or address else None
 
 
-# ── smolagents: a step has an answer of the model and what came of it ──
+# ── smolagents: a step has an answer of the model, and the results of its calls ──
 
 
 def _steps_of(data: Json) -> tuple[list[Line], str]:
@@ -179,9 +179,10 @@ def _add_action(conversation: Conversation, step: Line, place: str) -> None:
     error = step.get("error")
     failure = text_of(error.get("message")) if isinstance(error, Mapping) else ""
     seen = "\n".join(filter(None, (text_of(step.get("observations")), failure)))
-    if not ids and seen:
-        conversation.add("user", [(Text(seen), f"{place}.observations")], place)
-    elif seen or text_of(step.get("observations")) is step.get("observations"):
+    if not ids:
+        pieces = [(Text(seen), f"{place}.observations")] if seen else []
+        conversation.add("user", pieces, place)
+    elif seen or isinstance(step.get("observations"), str):
         if len(ids) > 1:
             conversation.leave_out("which call each result answers", "the results of a step are one text")
         result = conversation.result(seen, call_id=ids[0], is_error=bool(failure))
@@ -201,7 +202,7 @@ def _agents_of(data: Json) -> tuple[list[Line], str]:
 
 
 def is_letta(data: Json) -> bool:
-    """Return whether agents have messages, and say which of them the model sees."""
+    """Return whether agents have messages, and a list of those that the model sees."""
     agents, _ = _agents_of(data)
     return bool(agents) and all(
         isinstance(agent.get("messages"), list)

@@ -110,13 +110,13 @@ def _chain(lines: list[Line]) -> list[Line]:
         if line.get("isCompactSummary") is True or not isinstance(parent, str) or parent in seen:
             break
         seen.add(parent)
-        # The parent may be a line that the file does not have any more: then the preceding message is used.
+        # If the file no longer has the parent, the preceding message is used.
         line = by_id.get(parent) or before.get(id(last))
     return chain[::-1]
 
 
 def _answers(chain: list[Line], lines: list[Line]) -> list[list[Line]]:
-    """Return the messages as groups of lines, since an answer is spread over several: one line per block.
+    """Return the messages as groups of lines: an answer is spread over several, one line per block.
 
     The results of parallel calls are children of their calls, so that the chain passes only one of them. The other
     blocks of an answer, and the results of its calls, are found by the ids of the answer and of the calls.
@@ -223,7 +223,7 @@ codex_paths = paths_by_line(responses_paths)
 
 
 def _without_turns(found: list[tuple[Json, str]], count: Json) -> list[tuple[Json, str]]:
-    """Return the items without the last turns, which the user took back."""
+    """Return the items without the last turns, which the user undid."""
     starts = [index for index, (item, _) in enumerate(found) if _is_prompt(item)]
     if not isinstance(count, int) or count < 1 or not starts:
         return found
@@ -283,7 +283,7 @@ def _cli_messages(data: Json) -> list[Line]:
 
 
 def read_gemini_cli(data: Json) -> Request:
-    """Read a session. Calls and results share a record, which has no order: a turn's text is read before its calls."""
+    """Read a session. A record has calls and results without their order: its text is read before its calls."""
     if contents := _checkpoint(data):
         root = "$.history" if isinstance(data, Mapping) else "$"
         places = [f"{root}[{index}]" for index in range(len(contents))]

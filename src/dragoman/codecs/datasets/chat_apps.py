@@ -106,7 +106,7 @@ def _texts(content: Json) -> str:
 
 
 def is_librechat(data: Json) -> bool:
-    """Return whether this is an export of one conversation, with messages that a user or a model wrote."""
+    """Return whether this is an export of one conversation, whose messages state whether the user wrote them."""
     if not isinstance(data, Mapping) or "conversationId" not in data:
         return False
     return any("isCreatedByUser" in message for message in mappings(data.get(_root_of(data))))

@@ -20,7 +20,7 @@ from dragoman.codecs.datasets.known_keys import Keys, keys, severity_of, unread_
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
-from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import check_text
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.settings import SETTING_NAMES
@@ -49,7 +49,7 @@ Piece: TypeAlias = tuple[AnyPart, str]
 """A part, and its JSON path in the record."""
 
 Places: TypeAlias = Sequence[str | list[str]]
-"""Per message or item of a body, its path in the log that the body was put together from; or that of each block."""
+"""For each message or item of a body, its path in the log from which the body was built; or the paths of its blocks."""
 
 NOT_STORED = "stored conversations of this format have no settings"
 _DEFAULT_VALUES = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
@@ -210,7 +210,7 @@ class Pairing:
 
 
 class Conversation:
-    """Collects the messages of one record, in order, with their JSON paths."""
+    """Builds the conversation of one record: its messages, in order, with their JSON paths."""
 
     def __init__(self, name: str, tools: Sequence[ToolDefinition] = ()) -> None:
         self._name = name
@@ -244,7 +244,7 @@ class Conversation:
         self._places.append((place, places))
 
     def leave_out(self, what: str, why: str) -> None:
-        """Report content of the record that no message can hold; once per kind."""
+        """Report content of the record that no message can hold, once for each kind."""
         self._left_out.setdefault(what, (None, what, "dropped", why))
 
     def call(self, name: Json, arguments: Json, call_id: Json = None) -> ToolCall:
@@ -313,16 +313,16 @@ class Conversation:
 def add_remarks(
     request: Request, name: str, remarks: Iterable[Remark] = (), *, everywhere: Iterable[Remark] = ()
 ) -> None:
-    """Attach what reading the record found out; it becomes losses when the request is encoded in another format.
+    """Attach remarks on a record to its request; they become losses when it is encoded in another format.
 
-    What is lost in its own format too is in `everywhere`.
+    Those in `everywhere` become losses in its own format too.
     """
     known = remarks_on(request) or Remarks(name, ())
     found = Remarks(name, (*known.found, *remarks), (*known.everywhere, *everywhere))
     force_setattr(request, "_remarks", found)
 
 
-_NOT_REPLAYED = "files of this format do not have this, so the request is not what was sent to the model"
+_NOT_REPLAYED = "files of this format do not have them, so the request is not what was sent to the model"
 _NOT_READ = "the file keeps it beside the conversation, which has no place for it"
 _PAIR = "which call this result answers"
 _GUESSED = "there are fewer results than calls, and no ids: they were paired in order"
@@ -352,10 +352,7 @@ _BLOCK = re.compile(r"\.content\[(\d+)\]")
 
 
 def paths_by_line(inner: JsonPaths) -> JsonPaths:
-    """Return the paths of a log whose lines were read as a body of an API: `inner` gives the paths in that body.
-
-    The request has, per message or item of the body, its place in the log; or a list with the place of each block.
-    """
+    """Return the paths in a log whose lines were read as a body of an API; `inner` gives the paths in that body."""
 
     def paths(root: Request) -> PathLookup:
         lookup = inner(root)
@@ -370,7 +367,7 @@ def paths_by_line(inner: JsonPaths) -> JsonPaths:
 
 
 def _in_log(path: str, places: Places) -> str:
-    """Return the path in the log of a path in the body that was put together from it."""
+    """Return the path in the log for a path in the body that was built from it."""
     item = _ITEM.match(path)
     place = places[int(item[1])] if item and int(item[1]) < len(places) else "$"
     if item is None or place == "$":
@@ -386,10 +383,10 @@ def _in_log(path: str, places: Places) -> str:
 def decode_placed(
     name: str, decode: Callable[[bytes], Request], body: Json, places: Places, model: str | None = None
 ) -> Request:
-    """Decode the messages of a body that was put together from a log; paths, also those of errors, are the log's.
+    """Decode the messages of a body that was built from a log; all paths, those of errors too, are paths in the log.
 
-    The request is not one that was written for the API: it has no limit of tokens, and its last calls no results. So
-    its origin is the log, and what the API requires is added.
+    The body was not written for the API: it has no token limit, and its last calls may have no results. So the origin
+    of the request is the log's format, and an encoder for the same API adds what the API requires.
     """
     try:
         decoded = decode(encode_json(body))
@@ -428,7 +425,7 @@ def mappings(value: Json) -> list[Mapping[str, Json]]:
 
 
 _TAGS = "~think"
-"""Note: the characters of reasoning that stood in the text between tags, which trainers see."""
+"""Note: reasoning with its tags, exactly as it was in the text: trainers learn these characters."""
 
 
 def split_tagged(name: str, content: str) -> tuple[Reasoning | None, str]:
@@ -568,7 +565,7 @@ _PYTHON_TYPE = re.compile(r"(?:Optional\[)?(?P<name>\w+)(?:\[(?P<items>\w+)(?:, 
 
 
 def _json_type(words: str) -> dict[str, Json]:
-    """Return the type that a name of Python's means (`str`, `List[int]`, `str, optional`); other names unchanged."""
+    """Return the type for a Python type name (`str`, `List[int]`, `str, optional`); other names unchanged."""
     found = _PYTHON_TYPE.fullmatch(words)
     name = found["name"].lower() if found else ""
     if found is None or name not in _PYTHON_TYPES:
@@ -715,7 +712,7 @@ def result_value(result: ToolResult, log: LossLog) -> Json:
 
 
 def arguments_value(call: ToolCall, family: str, *, prefers_text: bool = False) -> Json:
-    """Return the arguments as this family wrote them: as an object, or as JSON text of one, once or several times.
+    """Return the arguments as this family wrote them: as an object, or as its JSON text, encoded once or several times.
 
     Arguments of other families are an object if possible, else the text that the model wrote.
     """
@@ -738,16 +735,9 @@ def file_url(part: Image | Audio | Document) -> str | None:
     return part.url
 
 
-PART_NAMES: dict[type[AnyPart], str] = PartHandlers(
-    text="text", reasoning="reasoning", refusal="refusal", image="image", document="document", audio="audio",
-    tool_call="tool call", tool_result="tool result", server_tool_call="tool call of the provider",
-    server_tool_result="tool result of the provider", search_result="search result", opaque="block of another vendor",
-).by_type()  # fmt: skip
-
-
-def drop_part(part: AnyPart, log: LossLog, why: str = "this format has no place for it") -> None:
+def drop_part(part: AnyPart, log: LossLog) -> None:
     """Report a loss for a part that has no counterpart."""
-    log.drop(part, "", PART_NAMES[type(part)], why)
+    log.drop(part, "", name_of_part(part), "this format has no place for it")
 
 
 def parse_literal(text: str) -> Any:

@@ -74,7 +74,7 @@ def _chatgpt_text(conversation: Conversation, content: Mapping[str, Json]) -> st
     for part in mappings(parts):
         if not text_of(part.get("text")):
             what = text_of(part.get("content_type")).removesuffix("_asset_pointer").replace("_", " ") or "file"
-            conversation.leave_out(f"{what} in a message", "the export names it, and has it in another file")
+            conversation.leave_out(f"{what} in a message", "this file only names it: its content is in another file")
     texts = [text_of(part.get("text")) if isinstance(part, Mapping) else text_of(part) for part in parts]
     return "\n".join(filter(None, texts))
 
@@ -83,7 +83,7 @@ _WITHOUT_PARTS = frozenset(
     {"", "code", "execution_output", "tether_browsing_display", "tether_quote", "system_error"}
     | {"user_editable_context", "model_editable_context", "reasoning_recap"}
 )
-"""Types whose content is text, or which the application displays and the model has not written."""
+"""Types whose content is text, or which the application displays although the model did not write them."""
 
 
 def is_claude(data: Json) -> bool:

@@ -47,7 +47,7 @@ def messages_of(data: Json) -> tuple[list[Line], str]:
 
 
 def add_turn(conversation: Conversation, role: Role, pieces: list[Piece], place: str) -> None:
-    """Add a message; results in it become a message of their own, before what else a user said."""
+    """Add a message; results in it become a message of their own, before the other content of a user message."""
     results = [piece for piece in pieces if isinstance(piece[0], ToolResult)]
     others = [piece for piece in pieces if not isinstance(piece[0], ToolResult)]
     if role == "assistant":
@@ -58,7 +58,7 @@ def add_turn(conversation: Conversation, role: Role, pieces: list[Piece], place:
 
 
 def add_rounds(conversation: Conversation, role: Role, pieces: list[Piece], place: str) -> None:
-    """Add a message that holds whole rounds: what the model says or thinks after results begins a new answer."""
+    """Add a message that holds several rounds: text or reasoning after results begins a new answer."""
     turn: list[Piece] = []
     is_answered = False
     for piece in pieces:

@@ -1,7 +1,7 @@
-"""Which keys of a record its reader reads. All others, at any depth, are reported with their path.
+"""The keys of a record that its reader reads. All others, at any depth, are reported with their path.
 
-A reader takes what it knows from each object and would pass over the rest in silence. So every format declares the keys
-of its objects, and one walk compares a record with them. It makes no paths unless it finds something.
+A reader takes the keys it needs from each object and would ignore the rest silently. So every format declares the keys
+of its objects, and one walk compares a record with them. It builds paths only for keys that it reports.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ Link: TypeAlias = tuple[Any, str | int] | None
 
 
 class Keys(Struct, frozen=True):
-    """The keys of one kind of object that are read, and those of the objects in them, or in their lists."""
+    """The keys of one kind of object that are read, and those of the objects (or lists of objects) under them."""
 
     names: frozenset[str] | None
-    """None: all of them, because others are kept with the conversation."""
+    """None: no key is reported, because all others are kept with the conversation."""
     inner: tuple[tuple[str, Keys], ...] = ()
     each: Keys | None = None
     """Kind of every value, if the keys are ids."""
     items: Keys | None = None
-    """Kind of the elements, if there may be a list of others instead of the object."""
+    """Kind of the elements, if there may be a list instead of the object."""
     by: str = ""
     """The key whose value selects one of `kinds`; objects with another value have the keys above."""
     kinds: Mapping[str, Keys] = {}
 
     def recursive(self, key: str) -> Keys:
-        """Return these keys, of objects that have others of their kind in `key`."""
+        """Return these keys for objects that contain objects of the same kind under `key`."""
         found = structs.replace(self)
         structs.force_setattr(found, "inner", (*self.inner, (key, found)))
         return found
 
 
 def keys(names: str = "", /, **inner: Keys) -> Keys:
-    """Return the keys with these names; keywords are keys too, whose objects have keys of their own."""
+    """Return the keys with these names, and those of the keywords, each with the keys of the objects under it."""
     return Keys(frozenset(names.split()) | frozenset(inner), tuple(inner.items()))
 
 
 def all_keys(**inner: Keys) -> Keys:
-    """Return all keys of an object whose other keys are kept."""
+    """Return the keys of an object that loses none: those that are not read are kept with the conversation."""
     return Keys(None, tuple(inner.items()))
 
 
 def kinds_of(by: str, kinds: Mapping[str, Keys], other: Keys) -> Keys:
-    """Return the keys of objects that say in the key `by` what they are; the names in `kinds` may be several words."""
+    """Return the keys of objects whose kind is the value of the key `by`; a name in `kinds` may list several values."""
     named = {name: Keys(_with(one, by), one.inner) for names, one in kinds.items() for name in names.split()}
     return Keys(_with(other, by), other.inner, by=by, kinds=named)
 
@@ -71,14 +71,14 @@ def messages_in(message: Keys, names: str = "", /, **inner: Keys) -> Keys:
 
 
 def also(kind: Keys, names: str) -> Keys:
-    """Return the keys of an object that may have these too, whatever it says that it is."""
+    """Return the keys of objects that may have these keys too, whatever their kind."""
     more = frozenset(names.split())
     kinds = {name: Keys((one.names or frozenset()) | more, one.inner) for name, one in kind.kinds.items()}
     return Keys((kind.names or frozenset()) | more, kind.inner, by=kind.by, kinds=kinds)
 
 
 def unread_keys(record: Json, known: Keys) -> list[tuple[str, str, int]]:
-    """Return path, name and depth of each key that is not read: of the first object of its kind that has it."""
+    """Return path, name and depth of each key that is not read, in the first object of its kind that has it."""
     seen: dict[int, frozenset[str]] = {}
     """The keys of each kind that are read, or were found before."""
     found: list[tuple[Link, list[str]]] = []
@@ -129,14 +129,14 @@ _RECORD_KEEPING = frozenset(
     }
     | {"latency", "time", "timestamp", "timing", "title", "tokens", "ts", "updated", "usage", "uuid", "version"}
 )
-"""Last words of keys with which a program keeps its records: when, where, which, how much."""
+"""Last words of keys for a program's own bookkeeping: when, where, which, how much."""
 _EXACTLY = frozenset({("finish", "reason"), ("stop", "reason"), ("user", "type")})
 _OF_A_CALL = frozenset({"call", "use", "tool", "toolcall"})
 
 
 @lru_cache(maxsize=1_024)
 def severity_of(key: str) -> Severity:
-    """Return how much is lost with a key that is not read: ids of calls connect messages, other ids only records."""
+    """Return the severity of losing a key that is not read: ids of calls connect messages, other ids do not."""
     words = tuple(word.lower() for word in _WORDS.findall(key))
     if not words:
         return "dropped"
@@ -148,7 +148,7 @@ _CONTAINERS = (dict, list)
 
 
 def _is_empty(value: Json) -> bool:
-    """Return whether a value says nothing: tables fill in nulls, programs write empty lists."""
+    """Return whether a value is empty: tables fill in nulls, programs write empty lists."""
     return value is None or (type(value) in {str, list, dict} and not value)
 
 
@@ -177,7 +177,7 @@ def _step(key: str) -> str:
 
 
 def merged(first: Keys, second: Keys) -> Keys:
-    """Return the keys of objects that may be of either kind and do not say which."""
+    """Return the keys of objects that may be of either kind, without a key that names it."""
     inner: Mapping[str, Keys] = dict(first.inner)
     both = {**inner, **{key: merged(inner[key], kind) if key in inner else kind for key, kind in second.inner}}
     names = None if first.names is None or second.names is None else first.names | second.names

@@ -52,18 +52,21 @@ def _add_message(conversation: Conversation, role: Role, parts: list[Mapping[str
     results: list[Piece] = []
     for number, part in enumerate(parts):
         where, kind = f"{place}.parts[{number}]", text_of(part.get("type"))
-        if kind == "tool_result":
+        if part.get("server_executed") is True:
+            conversation.leave_out("tools that the provider ran", "only that provider takes their calls back")
+        elif kind == "tool_result":
             results.append((_result(conversation, part), where))
-        elif kind == "tool_call" and part.get("server_executed") is not True:
-            content.append(
-                (conversation.call(part.get("name"), part.get("arguments"), part.get("tool_call_id")), where)
-            )
+        elif kind == "tool_call":
+            call = conversation.call(part.get("name"), part.get("arguments"), part.get("tool_call_id"))
+            content.append((call, where))
         elif kind == "text":
             content.append((Text(text_of(part.get("text"))), where))
-        elif kind == "reasoning" and text_of(part.get("text")):
-            content.append((Reasoning(part["text"]), where))
+        elif kind == "reasoning":
+            content += [(Reasoning(part["text"]), where)] if text_of(part.get("text")) else []
         elif kind == "attachment" and isinstance(part.get("attachment"), Mapping):
             content.append((_attachment(part["attachment"]), where))
+        else:
+            conversation.leave_out(f"content of the kind {kind!r}", "content of this kind is not known")
     conversation.add("tool", results, place)
     conversation.add("user" if role == "tool" else role, content, place)
 

@@ -1,7 +1,7 @@
 """Fine-tuning files of OpenAI and compatible providers: a Chat request without a model, per line.
 
 `weight` on assistant messages selects what is learned; it is kept and never sent to a model. Preference lines have an
-input and two outputs: the conversation is the input with the preferred output; the other output is kept beside it.
+input and two outputs: the conversation is the input with the preferred output; the other one is kept beside it.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _observed(observation: Json) -> Json:
 
 
 def _read_classic(conversation: Conversation, events: list[Mapping[str, Json]]) -> Request:
-    """Read actions and observations: a call with its arguments is in the model's answer beside the first action."""
+    """Read actions and observations. The arguments of calls are in the model's answer, kept with the first action."""
     tools: list[ToolDefinition] = []
     answered = set[str]()
     for index, event in enumerate(events):
@@ -140,7 +140,7 @@ def _read_classic(conversation: Conversation, events: list[Mapping[str, Json]]) 
             role = "user" if event.get("source") == "user" else "assistant"
             conversation.add(role, [(Text(values["content"]), place)], place)  # type: ignore[arg-type]
         elif action == "condensation":
-            conversation.leave_out("condensations", "events before version 1 are read without them")
+            conversation.leave_out("condensations", "those of versions before 1 are not read")
         elif action and event.get("source") == "agent" and action not in _NOT_CALLS:
             raise refuse(NAME, place, "an action with the call that the model made (tool_call_metadata)", None)
     return conversation.finish(tools=tools)

@@ -47,7 +47,7 @@ _MODALITIES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
 
 
 def is_record(data: Json) -> bool:
-    """Return whether these are attributes of these names, or messages whose parts have a type and content."""
+    """Return whether these are attributes of the conventions, or messages whose parts have a type and content."""
     attributes = _attributes(data)
     if attributes is not None:
         return _INPUT in attributes or _OUTPUT in attributes

@@ -97,10 +97,12 @@ def _add_request(conversation: Conversation, message: Mapping[str, Json], place:
             conversation.add("tool", [(result, where)], where)
         elif kind == "retry-prompt":
             _add_retry(conversation, part, where)
+        else:
+            conversation.leave_out(f"parts of the kind {kind!r}", _NOT_READ)
 
 
 def _add_retry(conversation: Conversation, part: Mapping[str, Json], where: str) -> None:
-    """Add a correction: as the result of the call it is about, otherwise as text of the user."""
+    """Add a correction: as the result of the call it refers to, otherwise as text of the user."""
     content = part.get("content")
     if part.get("tool_name") is None:
         conversation.add("user", [(Text(text_of(content)), where)], where)
@@ -146,8 +148,11 @@ def _response_part(conversation: Conversation, part: Mapping[str, Json], family:
         return Reasoning(text_of(part.get("content")), signature)
     if kind == "tool-call":
         return conversation.call(part.get("tool_name"), part.get("args"), part.get("tool_call_id"))
-    conversation.leave_out(f"parts of kind {kind!r}", "they are no messages: tools of the provider, files, compactions")
+    conversation.leave_out(f"parts of the kind {kind!r}", _NOT_READ)
     return None
+
+
+_NOT_READ = "content of this kind is not read"
 
 
 def write(request: Request, log: LossLog) -> Json:

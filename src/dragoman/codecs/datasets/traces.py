@@ -1,7 +1,7 @@
 """Calls of models as tracing services export them: runs of LangSmith, generations of Langfuse. Read-only.
 
-They keep what the client passed and what it got. Bodies of Chat and messages of LangChain are read; anything else that
-was logged is refused.
+They keep what the client sent and received. Bodies of Chat and messages of LangChain are read; any other logged value
+is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_langfuse(data: Json) -> Request:
 
 
 def _messages(logged: Json) -> list[Mapping[str, Json]]:
-    """Return the messages that were passed: as a list, or in a body; of several prompts, there is no one list."""
+    """Return the messages that were sent: as a list, or in a body; none if there are several prompts."""
     found = logged.get("messages") if isinstance(logged, Mapping) else logged
     if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
         found = found[0]
@@ -63,7 +63,7 @@ def _is_message(message: Mapping[str, Json]) -> bool:
 
 
 def _answers(logged: Json) -> list[Mapping[str, Json]]:
-    """Return the messages of the answer: of a message itself, of Chat's body, or of LangChain's generations."""
+    """Return the messages of the answer, which is a message, a body of Chat, or generations of LangChain."""
     if not isinstance(logged, Mapping):
         return [{"role": "assistant", "content": logged}] if isinstance(logged, str) else mappings(logged)
     if _is_message(logged):

@@ -170,7 +170,7 @@ def _thoughts(message: Mapping[str, Json], place: str) -> list[Piece]:
 def content_pieces(
     content: Json, place: str, *, thinking: bool = False, images: Placeholders = _NO_IMAGES
 ) -> list[Piece]:
-    """Return the parts of text or a list of parts; `<think>` at the start of an answer is reasoning."""
+    """Return the parts of content: text, or a list of parts; `<think>` at the start of an answer is reasoning."""
     if isinstance(content, str):
         thought, text = split_tagged(NAME, content) if thinking else (None, content)
         pieces: list[Piece] = [(thought, place)] if thought else []

@@ -91,7 +91,7 @@ def write_bedrock_tuning(request: Request, log: LossLog) -> Json:
 
 
 def gemini_tuning_paths(request: Request) -> PathLookup:
-    """Return the paths in the line; its answer is among the completions."""
+    """Return the paths in the line, where the answer is among the completions."""
     lookup, moved = gemini_paths.request_paths(request), getattr(request, "_places", None)
     if not moved:
         return lookup

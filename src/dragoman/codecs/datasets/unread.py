@@ -1,4 +1,4 @@
-"""What to do about records of known kinds that cannot be read: they are one piece of a conversation, or only text."""
+"""Advice for records of known kinds that cannot be read: they are one piece of a conversation, or only text."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def read_bedrock_list(data: Json) -> Request:
 
 
 def _read(data: Json, name: str, decode: Callable[[bytes], Request], more: Mapping[str, Json]) -> Request:
-    """Read a list; times and ids that the program keeps with its messages would be refused by the API."""
+    """Read a list, without the times and ids that programs keep with messages: the API refuses them."""
     messages = [{key: value for key, value in message.items() if key in ("role", "content")} for message in data]
     places = [f"$[{index}]" for index in range(len(data))]
     return decode_placed(name, decode, {**more, "messages": messages}, places)

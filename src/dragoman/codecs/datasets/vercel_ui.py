@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from dragoman.codecs.datasets.conversation import (
     UNSTORED_MEDIA,
     UNSTORED_WORDS,
@@ -100,7 +102,9 @@ def read(data: Json) -> Request:
     if named is None:
         return conversation.finish()
     request = conversation.finish(metadata={_IDS: to_raw([message.get("id") for message in messages])})
-    add_remarks(request, NAME, [(f"{root}[{named}].id", "ids of messages", "dropped", "they are those of a UI")])
+    add_remarks(
+        request, NAME, [(f"{root}[{named}].id", "ids of messages", "dropped", "only the user interface uses them")]
+    )
     return request
 
 
@@ -177,13 +181,13 @@ class _Turn:
 
     def _call(self, part: Mapping[str, Json], kind: str, place: str) -> None:
         if part.get("providerExecuted") is True:
-            self._conversation.leave_out("tools that the provider ran", "their calls belong to its own answer")
+            self._conversation.leave_out("tools that the provider ran", "only that provider takes their calls back")
             return
         name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
         call = self._conversation.call(name, part.get("input"), part.get("toolCallId"))
         signed = _signature(part, "callProviderMetadata")
         if signed is not None:
-            call = ToolCall(call.id, call.name, call.arguments, signature=signed)
+            call = structs.replace(call, signature=signed)
         self._pieces.append((call, place))
         state = text_of(part.get("state"))
         if state in _ANSWERED:

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
@@ -274,7 +275,7 @@ class MessageEncoder(RoleEncoder):
         if result.parts:
             for part in result.parts:
                 if not isinstance(part, Text):
-                    self.log.drop(part, "", type(part).__name__.lower(), "an error of this format is text")
+                    self.log.drop(part, "", name_of_part(part), "an error of this format is text")
             return text_of_parts(result)
         return notes.get(VALUE, to_raw(result.value_held))
 

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Envelope, Layout
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
@@ -419,7 +420,7 @@ class MessageEncoder:
     def _report_media(self, result: ToolResult) -> None:
         for part in result.parts:
             if not isinstance(part, Text):
-                self._log.drop(part, "", type(part).__name__.lower(), "results of this format are text or an object")
+                self._log.drop(part, "", name_of_part(part), "results of this format are text or an object")
             else:
                 report_part(part, self._log)
         if len(result.parts) != 1 or not isinstance(result.parts[0], Text):
@@ -428,11 +429,11 @@ class MessageEncoder:
     def encode_words(self, part: Refusal | Document) -> Any:
         if part.text is None:
             return self._refuse(part)
-        self._log.degrade(part, "", type(part).__name__.lower(), "stored as plain text")
+        self._log.degrade(part, "", name_of_part(part), "stored as plain text")
         return as_json({"type": "text", "content": part.text})
 
     def _refuse(self, part: AnyPart) -> None:
-        self._log.drop(part, "", type(part).__name__.lower(), "entries of this format hold text, calls and results")
+        self._log.drop(part, "", name_of_part(part), "entries of this format hold text, calls and results")
 
 
 _ENCODE_PART: dict[type[AnyPart], Callable[[MessageEncoder, Any], Any]] = {

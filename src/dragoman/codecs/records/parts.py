@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.media import data_url, split_data_url
+from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import keep, spliced
 from dragoman.codecs.records.reading import as_json
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
@@ -266,7 +267,7 @@ def _poorer(part: AnyPart, style: PartStyle, log: LossLog) -> Raw | None:
         if part.cache is not None:
             log.drop(part, "cache", "cache mark", "a stored text has none")
         return as_json({"type": "text", "text": search_text(part, log)})
-    log.drop(part, "", type(part).__name__.lower(), f"{style.family} records do not hold it")
+    log.drop(part, "", name_of_part(part), f"{style.family} records cannot hold it")
     return None
 
 
@@ -371,7 +372,7 @@ def _other(provider: str, kind: str, payload: Any) -> dict[str, Any]:
 
 
 def _refuse(part: AnyPart, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
-    log.drop(part, "", type(part).__name__.lower(), f"it has no place in the content of {style.family} records")
+    log.drop(part, "", name_of_part(part), f"{style.family} records cannot hold it")
     return None
 
 
