@@ -6,7 +6,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,15 @@ from dragoman.gateway.routing import Router
 from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.cli.command import run
-from tests.gateway.running import RunningGateway, configured, send, simulated
-from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.running import RunningGateway, configured, connected, send, simulated
+from tests.gateway.scripted_upstream import Reply, ScriptedUpstream, completion, reply, scripted
 from tests.gateway.test_failures import chat, provider
 from tests.gateway.test_keys import MODEL, create, in_store, key
 from tests.gateway.test_many_gateways import BRIEF, pair
 from tests.gateway.test_state import entry
 from tests.support.databases import Postgres
 from tests.support.promises import promise
+from tests.support.waiting import until
 
 OWNER_ONLY = 0o600
 PRICES = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
@@ -338,6 +339,124 @@ def test_null_characters_are_stored_and_paid_for(shared_home: str) -> None:
                 assert send(gateway.url, path, headers=keyed, method="GET").status == 200
     (row,) = in_store(shared_home, lambda store: store.list_keys())
     assert row.spent == pytest.approx(0.007)
+
+
+IMAGE = {"model": "p/priced", "prompt": "x", "n": 2}
+REPORTED = {"data": [], "usage": {"input_tokens": 10, "output_tokens": 20}}
+FORM = {"content-type": "multipart/form-data; boundary=b"}
+
+
+def form(*fields: tuple[str, str]) -> bytes:
+    parts = [f'--b\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
+    return ("".join(parts) + "--b--\r\n").encode()
+
+
+@pytest.fixture
+def budgets(tmp_path: Path) -> Iterator[tuple[RunningGateway, ScriptedUpstream, str]]:
+    """Keys with a budget in currency and in tokens, and upstreams with the endpoints that pass unchanged."""
+    home = str(tmp_path / "gateway.db")
+    create(home, key("ada", budget=100.0), key("tom", token_budget=1_000_000), key("eve"))
+    priced = '[prices."p/priced"]\ninput = 1000\noutput = 1000\n'
+    with scripted(reply(REPORTED)) as upstream:
+        tables = upstream.table("p") + upstream.table("g", "gemini") + upstream.table("a", "anthropic")
+        text = f'[server]\ndatabase = "{home}"\nbatch_concurrency = 0\n{tables}{priced}'
+        with RunningGateway(configured(text)) as gateway:
+            yield gateway, upstream, home
+
+
+def spent(home: str, name: str) -> tuple[float, int]:
+    rows = {row.name: row for row in in_store(home, lambda store: store.list_keys())}
+    return rows[name].spent, rows[name].spent_tokens
+
+
+@promise("gateway:budget-reserved", "gateway:attacks")
+def test_what_passes_unchanged_counts_towards_a_budget(budgets: tuple[RunningGateway, ScriptedUpstream, str]) -> None:
+    gateway, upstream, home = budgets
+
+    def ask(path: str, body: Any, name: str = "ada", headers: dict[str, str] | None = None) -> int:
+        return send(gateway.url, path, body, {"x-api-key": f"k-{name}", **(headers or {})}).status
+
+    assert ask("/v1/images/generations", IMAGE) == 200
+    assert spent(home, "ada") == (0.03, 30)
+    upstream.replies[:] = [reply(b"sound", headers={"content-type": "audio/mpeg"})]
+    for used, path, body, headers in (
+        (4096, "/v1/audio/speech", {"model": "p/priced", "input": "x"}, {}),
+        (4096 * 3, "/v1/images/edits", form(("model", "p/priced"), ("n", "3")), FORM),
+        (4096 * 1_000, "/v1/images/generations", {**IMAGE, "n": 10**9}, {}),
+    ):
+        cost, before = spent(home, "ada")
+        assert cost < 100.0
+        assert ask(path, body, "ada", headers) == 200
+        cost, after = spent(home, "ada")
+        assert used < after - before < used + 100, "what is not reported is estimated"
+        assert ask(path, body, "tom", headers) in {200, 402}
+    assert ask("/v1/images/generations", IMAGE) == 402
+    assert ask("/v1/images/generations", IMAGE, "tom") == 402
+    assert ask("/v1/images/edits", form(("model", "p/priced"), ("n", "1"), ("n", "2")), "tom", FORM) == 400
+    assert ask("/v1/images/generations", IMAGE, "eve") == 200
+
+
+UNCOUNTED: tuple[tuple[str, Any, bool], ...] = (
+    ("/v1/images/generations", {"model": "p/other", "prompt": "x"}, True),
+    ("/v1/images/generations", {"prompt": "x"}, True),
+    ("/v1/audio/speech", {"model": "p/other", "input": "x"}, True),
+    ("/v1/fine_tuning/jobs", {"model": "p/priced", "training_file": "f"}, False),
+    ("/v1/batches", {"input_file_id": "f", "endpoint": "/v1/chat/completions", "completion_window": "24h"}, False),
+    ("/v1/messages/batches", {"requests": []}, False),
+    ("/v1beta/models/g/priced:batchGenerateContent", {"batch": {}}, False),
+    ("/v1beta/cachedContents", {"model": "g/priced", "ttl": "999999s"}, False),
+)
+
+
+@promise("gateway:budget-reserved", "gateway:attacks")
+def test_what_cannot_be_counted_is_refused_to_keys_with_a_budget(
+    budgets: tuple[RunningGateway, ScriptedUpstream, str],
+) -> None:
+    gateway, upstream, home = budgets
+    for path, body, by_price in UNCOUNTED:
+        before = upstream.count
+        got = send(gateway.url, path, body, {"x-api-key": "k-ada"})
+        assert (got.status, b"budget" in got.body) == (403, True), (path, got.body)
+        if not by_price:
+            assert send(gateway.url, path, body, {"x-api-key": "k-tom"}).status == 403, path
+        assert upstream.count == before, path
+        if "other" in str(body):
+            assert send(gateway.url, path, body, {"x-api-key": "k-tom"}).status == 200, path
+        assert send(gateway.url, path, body, {"x-api-key": "k-eve"}).status == 200, path
+    assert send(gateway.url, "/v1/moderations", {"input": "x"}, {"x-api-key": "k-ada"}).status == 200
+    assert spent(home, "ada")[0] == 0
+
+
+@promise("gateway:budget-reserved", "gateway:attacks")
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_an_answer_that_its_client_leaves_is_paid_for(
+    budgets: tuple[RunningGateway, ScriptedUpstream, str], path: str
+) -> None:
+    """Its usage is reported at its end, which the client did not wait for."""
+    gateway, upstream, home = budgets
+    delta = {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "word " * 80}}]}
+    events = b"data: " + json.dumps(delta).encode() + b"\n\n"
+    endless = reply(events, headers={"content-type": "text/event-stream", "content-length": "1000000"})
+    upstream.replies[:] = [Reply(endless.data, keeps_open=True)]
+    messages = [{"role": "user", "content": "long " * 400}]
+    body = json.dumps(chat("p/priced", messages=messages, stream=True, max_tokens=9_000)).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: a\r\nx-api-key: k-ada\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    with connected(gateway.url) as sock:
+        sock.sendall(head + body)
+        received = b""
+        while b"word" not in received:
+            received += sock.recv(65536)
+    until(lambda: spent(home, "ada")[1] > 0)
+    assert 500 + 80 < spent(home, "ada")[1] < 1_000
+
+
+@promise("gateway:budget-reserved")
+def test_embeddings_reserve_what_they_may_cost(budgets: tuple[RunningGateway, ScriptedUpstream, str]) -> None:
+    gateway, upstream, home = budgets
+    upstream.replies[:] = [reply({"object": "list", "data": [{"index": 0, "embedding": [1.0]}], "model": "m"})]
+    body = {"model": "p/priced", "input": [list(range(10_000, 11_000))]}
+    assert send(gateway.url, "/v1/embeddings", body, {"x-api-key": "k-ada"}).status == 200
+    assert 1_000 < spent(home, "ada")[1] < 2_500, "the answer does not say how many tokens there were"
 
 
 @promise("gateway:budget-reserved")

@@ -26,7 +26,15 @@ from dragoman.gateway.costs import PriceList
 from dragoman.gateway.embeddings_endpoint import embed
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
-from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, expected_use, make_estimate
+from dragoman.gateway.expected_cost import (
+    ESTIMATE_HEADER,
+    NOTHING_EXPECTED,
+    Expected,
+    charge_expected,
+    expected_use,
+    make_estimate,
+    note_use,
+)
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadBody, BadRequest, Head, check_content_type, is_local_name
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
@@ -53,7 +61,7 @@ from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstream_answers import StreamedAnswer, WholeAnswer
 from dragoman.gateway.upstream_calls import prepare_count
 from dragoman.gateway.upstreams import Upstream
-from dragoman.ir import Completion, Failure
+from dragoman.ir import Completion, Failure, Usage
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
@@ -179,6 +187,8 @@ class Gateway:
             self.refuse(exchange, record, Failure("server", "Internal error of the gateway.", 500))
 
     def done(self, record: Record) -> None:
+        if record.failure == "cancelled":  # the client left: what it was sent was paid for
+            charge_expected(record)
         self._measure(record)
         if record.capture is not None:
             record.capture.ended()
@@ -206,6 +216,7 @@ class Gateway:
 
     async def settle(self, caller: Caller, record: Record) -> None:
         """Record the cost before the answer ends, so that no complete answer goes unrecorded."""
+        charge_expected(record)
         self._measure(record)
         await caller.settle(record)
 
@@ -500,9 +511,14 @@ class Gateway:
     async def _enter_reserving(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Admit a request of a key with a budget, and reserve its expected cost."""
         size = len(client_request.body)
-        await self.enter_at(
-            caller, record, await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
-        )
+        expected = await off_loop_if_large(size, expected_use, client_request, plan, self.prices)
+        await self.enter_charging(caller, record, expected)
+
+    async def enter_charging(self, caller: Caller, record: Record, expected: Expected) -> None:
+        """Admit a request; its key is charged what is expected if the upstream does not report what was used."""
+        if caller.has_budget:
+            record.expected = Usage(input=expected.input, output=expected.output)
+        await self.enter_at(caller, record, expected)
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """Admit a request whose expected cost is given, or cannot be known before it has ended."""
@@ -528,7 +544,7 @@ class Gateway:
         content = whole.encoded.content if keeping is None else await keeping.keep(whole.encoded.content)
         record.status = whole.status
         if whole.completion is not None:
-            record.usage = whole.completion.usage
+            note_use(record, whole.completion)
             if not whole.upstream_call.same:
                 if is_signed(whole.completion.messages):
                     await self.signatures.remember(whole.completion, caller.id)
@@ -555,7 +571,7 @@ class Gateway:
         headers = {**own, **streamed.headers, **_marks(record)}
 
         async def ending() -> None:
-            record.usage = translator.completion.usage
+            note_use(record, translator.completion)
             if translator.failure is not None:
                 record.failure = translator.failure.kind
             if keeping is not None:
@@ -590,7 +606,8 @@ class Gateway:
         streamed.release()
         translator = streamed.translator
         completion = translator.completion
-        record.usage = completion.usage
+        if not record.settled:
+            note_use(record, completion)
         record.complete = completion.finish is not None
         record.losses += translator.losses
         if translator.failure is not None:
@@ -625,7 +642,7 @@ class Gateway:
         async def work() -> None:
             later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
             later.model, later.route = record.model, record.route
-            later.key, later.key_id = record.key, record.key_id
+            later.key, later.key_id, later.expected = record.key, record.key_id, record.expected
             later.capture = captured
             later.trace = None if record.trace is None else record.trace.continued()
             failure: Failure | None = None
@@ -665,7 +682,8 @@ class Gateway:
         """Answer a background request. Raises `Failed`."""
         started = await self.relay.ask(keeping.client_request, plan, later)
         completion = await self._read_to_end(started, keeping, later)
-        later.usage = completion.usage if completion else None
+        if completion is not None:
+            note_use(later, completion)
         await self.settle(worker, later)
         if completion is not None and not started.upstream_call.same:
             await self.signatures.remember(completion, worker.id)

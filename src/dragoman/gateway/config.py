@@ -452,24 +452,25 @@ def _loops(config: Config) -> list[tuple[Path, str]]:
     A depth-first search without recursion, because a file may have thousands of routes in a row.
     """
     routes = {
-        name: [one for one in (*_models(route), *route.fallback) if one in config.routes]
+        name: [one for one in reversed((*_models(route), *route.fallback)) if one in config.routes]
         for name, route in config.routes.items()
     }
     done: set[str] = set()
-    for first, targets in routes.items():
-        way: dict[str, Iterator[str]] = {} if first in done else {first: iter(targets)}
+    for first in routes:
+        way = [] if first in done else [first]
+        on_way = set(way)
         while way:
-            here = next(reversed(way))
-            following = next(way[here], None)
+            here = way[-1]
+            following = routes[here].pop() if routes[here] else None
             if following is None:
                 done.add(here)
-                del way[here]
-            elif following in way:
-                names = list(way)
-                loop = [*names[names.index(following) :], following]
+                on_way.remove(way.pop())
+            elif following in on_way:
+                loop = [*way[way.index(following) :], following]
                 return [(("routes", following, "to"), f"the route leads back to itself: {_shown(loop)}")]
             elif following not in done:
-                way[following] = iter(routes[following])
+                way.append(following)
+                on_way.add(following)
     return []
 
 

@@ -22,6 +22,7 @@ from dragoman.embeddings import Dialect, EmbeddingResponse, dialect, merge, spli
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.expected_cost import expected_at, tokens_of_size
 from dragoman.gateway.http_request import BadBody, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.pass_through import back_headers, model_in
@@ -65,7 +66,8 @@ async def embed(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
     able = tuple(one for one in plan.candidates if one.upstream.channel.provider.embeddings)
     if not able:
         raise BadBody(_no_embeddings({one.upstream.place for one in plan.candidates}))
-    await gateway.enter_at(caller, record)
+    expected = expected_at(able, tokens_of_size(size), 0, gateway.prices)
+    await gateway.enter_charging(caller, record, expected)
     try:
 
         async def attempt(candidate: Candidate) -> _Answered:

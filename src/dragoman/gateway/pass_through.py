@@ -30,6 +30,15 @@ from dragoman.gateway.batch_formats import address_of
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.expected_cost import (
+    EXPECTED_OUTPUT,
+    NOTHING_EXPECTED,
+    Expected,
+    expected_at,
+    tokens_of_size,
+    unmetered,
+    with_prices,
+)
 from dragoman.gateway.http_request import BadBody, Head, check_content_type
 from dragoman.gateway.model_key import check_one_model, with_model
 from dragoman.gateway.other_endpoints import query_for_upstream
@@ -78,6 +87,10 @@ _BACK = (
 )
 _CURSORS = ("after", "after_id", "before_id", "pageToken")
 _RESULTS_URL = re.compile(rb'("results_url"\s*:\s*")https?://[^"]*?(/v1/messages/batches/)')
+_BYTES_OF_A_TOKEN = 1_000
+"""Of sound and pictures in forms: about what compressed ones have."""
+_MOST_ANSWERS = 1_000
+_MOST_DIGITS = 10
 _TAIL = 16 << 10
 _MOST_LOOKED_AT = 20
 _MOST_TOKENS = 1 << 40
@@ -97,25 +110,66 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
         chosen = await serve_here(gateway, endpoint, exchange, record, caller)
     if chosen is True:
         return
+    request = PassedRequest(gateway, endpoint, exchange, record, caller)
+    if row.has_model and caller.has_budget and not row.is_unmetered:
+        named, plan = await _named_plan(request, row, None)
+        plan, expected = await _metered(request, row, plan)
+        await gateway.enter_charging(caller, record, expected)
+        try:
+            await _pass_on(request, row, named, plan)
+        finally:
+            caller.leave()
+        return
     await gateway.enter_at(caller, record)
     try:
         if changes:
             chosen = await serve_here(gateway, endpoint, exchange, record, caller)
         if chosen is not True:
-            await _pass_on(PassedRequest(gateway, endpoint, exchange, record, caller), row, chosen or None)
+            await _pass_on(request, row, *await _named_plan(request, row, chosen or None))
     finally:
         caller.leave()
 
 
-async def _pass_on(request: PassedRequest, row: Passed, chosen: Plan | None) -> None:
-    gateway, endpoint, exchange, record = request.gateway, request.endpoint, request.exchange, request.record
-    body = exchange.body
-    named = await off_loop_if_large(len(body), model_in, body, exchange.head) if row.has_model else ""
-    if named and request.caller.is_restricted and not _is_form(exchange.head):
+async def _named_plan(request: PassedRequest, row: Passed, chosen: Plan | None) -> tuple[str, Plan]:
+    """Return the model as the body names it, and the plan. Raises `Denied`, and what `_plan` raises."""
+    head, body, caller = request.exchange.head, request.exchange.body, request.caller
+    if row.is_unmetered and caller.has_budget:
+        raise unmetered(f"{row.name} is charged for later")
+    named = await off_loop_if_large(len(body), model_in, body, head) if row.has_model else ""
+    if named and caller.is_restricted and not _is_form(head):
         await off_loop_if_large(len(body), check_one_model, body, row.format)
-    model = endpoint.model or _bare(named)
-    plan = chosen or await _plan(gateway, row, endpoint, exchange.head, request.caller, model)
-    record.model, record.route = model, plan.route
+    model = request.endpoint.model or _bare(named)
+    plan = chosen or await _plan(request.gateway, row, request.endpoint, head, caller, model)
+    request.record.model, request.record.route = model, plan.route
+    return named, plan
+
+
+async def _metered(request: PassedRequest, row: Passed, plan: Plan) -> tuple[Plan, Expected]:
+    """Return the plan with the candidates whose cost a budget can count, and what the request is expected to use."""
+    if all(one.upstream.channel.provider.name in row.free_at for one in plan.candidates):
+        return plan, NOTHING_EXPECTED
+    prices, body, head = request.gateway.prices, request.exchange.body, request.exchange.head
+    priced = with_prices(request.caller, plan.candidates, prices, row.name)
+    if _is_form(head):
+        place = await off_loop_if_large(len(body), _form_field, body, head, "n")
+        answers = body[slice(*place)][:_MOST_DIGITS] if place else b""
+        tokens = 1 + len(body) // _BYTES_OF_A_TOKEN
+    else:
+        answers, tokens = await off_loop_if_large(len(body), _answers_in, body), tokens_of_size(len(body))
+    output = EXPECTED_OUTPUT * (min(int(answers), _MOST_ANSWERS) if answers.isdigit() else 1)
+    return structs.replace(plan, candidates=priced), expected_at(priced, tokens, output, prices)
+
+
+def _answers_in(body: bytes) -> bytes:
+    """Return the value of `n`: how many pictures or texts a request asks for."""
+    try:
+        return bytes(_counted(body).n)[:_MOST_DIGITS]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b""
+
+
+async def _pass_on(request: PassedRequest, row: Passed, named: str, plan: Plan) -> None:
+    gateway, endpoint, exchange, record = request.gateway, request.endpoint, request.exchange, request.record
     opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
     try:
         record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
@@ -211,7 +265,12 @@ class _Named(Struct):
     model: str | None = None
 
 
+class _Counted(Struct):
+    n: Raw = Raw(b"")
+
+
 _named = msgspec.json.Decoder(_Named).decode
+_counted = msgspec.json.Decoder(_Counted).decode
 
 
 def _check_body(head: Head) -> None:
@@ -233,13 +292,13 @@ def model_in(body: bytes, head: Head) -> str:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
 
 
-def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
-    """Return start and end of the value of the form field `model`, if there is one."""
+def _form_field(body: bytes, head: Head, name: str = "model") -> tuple[int, int] | None:
+    """Return start and end of the value of a form field, if there is one."""
     given = head.headers.get("content-type", "")
     if not _is_form(head):
         return None
     try:
-        return find_field(body, given, "model")
+        return find_field(body, given, name)
     except MultipartError as error:
         raise DecodeError(path="$", expected="an unambiguous form", got=str(error), source="request") from None
 

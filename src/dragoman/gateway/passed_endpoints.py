@@ -39,6 +39,10 @@ class Passed(Struct, frozen=True, kw_only=True):
     """The handler for objects that the gateway stores itself: a key of `batch_endpoints.HANDLERS`."""
     mentions: tuple[str, ...] = ()
     """Keys of files in an answer, which then belong to the client too."""
+    is_unmetered: bool = False
+    """Whether an answer says nothing about what the provider will charge: refused for keys with a budget."""
+    free_at: frozenset[str] = frozenset()
+    """Providers at which it costs nothing."""
     by_headers: bool = False
     """Another format has the same path: this row is only for clients whose headers show its format."""
 
@@ -144,7 +148,16 @@ _MESSAGE_BATCHES: tuple[tuple[str, str, Holding, str], ...] = (
 _GEMINI_BATCH = {"before": "", "format": "gemini", "id": "name"}
 _BATCH_ROWS = (
     *(
-        _row("batches", method, path, BATCH_PROVIDERS, holding, here=here, mentions=_OPENAI_MENTIONS)
+        _row(
+            "batches",
+            method,
+            path,
+            BATCH_PROVIDERS,
+            holding,
+            here=here,
+            is_unmetered=holding == "create",
+            mentions=_OPENAI_MENTIONS,
+        )
         for method, path, holding, here in _OPENAI_BATCHES
     ),
     *(
@@ -157,6 +170,7 @@ _BATCH_ROWS = (
             here=here,
             before="",
             format="anthropic-messages",
+            is_unmetered=holding == "create",
             mentions=() if here == "batch_results" else ("results_url",),
         )
         for method, path, holding, here in _MESSAGE_BATCHES
@@ -168,6 +182,7 @@ _BATCH_ROWS = (
         _GEMINI,
         "create",
         has_model=True,
+        is_unmetered=True,
         here="create_batch",
         **_GEMINI_BATCH,
     ),
@@ -198,7 +213,7 @@ PASSED: tuple[Passed, ...] = (
     _model_row("speech", "/audio/speech", _SPEECH),
     _model_row("transcription", "/audio/transcriptions", _TRANSCRIPTIONS),
     _model_row("audio translation", "/audio/translations", _TRANSLATIONS),
-    _row("moderation", "POST", "/moderations", _MODERATIONS, has_model=True),
+    _row("moderation", "POST", "/moderations", _MODERATIONS, has_model=True, free_at=frozenset(_OPENAI)),
     _row("moderation of conversations", "POST", "/chat/moderations", {"mistral": ""}, has_model=True),
     _row("reranking", "POST", "/rerank", _RERANK, has_model=True),
     _row("reranking", "POST", "/v2/rerank", {"cohere": ""}, has_model=True, before="", format="cohere-chat"),
@@ -228,7 +243,7 @@ PASSED: tuple[Passed, ...] = (
     *_BATCH_ROWS,
     _row("uploads", "POST", "/uploads", _UPLOADS, "create"),
     _row("uploads", "POST", f"/uploads/{_ID}/(?:parts|complete|cancel)", _UPLOADS, "one"),
-    _row("fine-tuning", "POST", "/fine_tuning/jobs", _FINE_TUNING, "create", has_model=True),
+    _row("fine-tuning", "POST", "/fine_tuning/jobs", _FINE_TUNING, "create", has_model=True, is_unmetered=True),
     _row("fine-tuning", "GET", "/fine_tuning/jobs", _FINE_TUNING, "list"),
     _row("fine-tuning", "GET", f"/fine_tuning/jobs/{_ID}", _FINE_TUNING, "one"),
     _row("fine-tuning", "POST", f"/fine_tuning/jobs/{_ID}/(?:cancel|pause|resume|start)", _FINE_TUNING, "one"),
@@ -264,6 +279,7 @@ PASSED: tuple[Passed, ...] = (
         _GEMINI,
         "create",
         has_model=True,
+        is_unmetered=True,
         before="",
         format="gemini",
         id="name",
@@ -277,6 +293,7 @@ PASSED: tuple[Passed, ...] = (
             _VERTEX,
             holding,
             has_model=holding == "create",
+            is_unmetered=holding == "create",
             before=_PROJECT,
             format="vertex",
             items="cachedContents",

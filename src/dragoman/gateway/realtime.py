@@ -20,6 +20,7 @@ from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.access import Caller
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange, Gone
+from dragoman.gateway.expected_cost import everything_left, with_prices
 from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
@@ -83,7 +84,7 @@ async def realtime(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     candidate = _candidate(gateway, endpoint, caller, model, record) if model else None
     if candidate is None and not endpoint.path:
         raise BadBody(Failure("invalid_request", "model is missing in the address", 400, parameter="model"))
-    await gateway.enter_at(caller, record)
+    await gateway.enter_at(caller, record, everything_left(caller))
     try:
         tunnel = exchange.open_tunnel()
         if tunnel is None:
@@ -102,11 +103,17 @@ def _candidate(gateway: Gateway, endpoint: Endpoint, caller: Caller, model: str,
     caller.may_use(model)
     plan = gateway.router.plan(model, endpoint.format)
     record.route = plan.route
-    for one in plan.candidates:
-        provider = one.upstream.channel.provider
-        if provider.realtime == endpoint.dialect and not gateway.router.is_simulated(one.upstream.place):
-            record.upstream, record.target, record.format = one.upstream.name, one.model, provider.format
-            return one
+    able = [
+        one
+        for one in plan.candidates
+        if one.upstream.channel.provider.realtime == endpoint.dialect
+        and not gateway.router.is_simulated(one.upstream.place)
+    ]
+    if able:
+        chosen = with_prices(caller, able, gateway.prices, "use of the realtime API")[0]
+        record.upstream, record.target = chosen.upstream.name, chosen.model
+        record.format = chosen.upstream.channel.provider.format
+        return chosen
     having = ", ".join(name for name, row in PROVIDERS.items() if row.realtime == endpoint.dialect)
     names = ", ".join(sorted({one.upstream.place for one in plan.candidates}))
     words = f"{names} has no realtime API of this kind. These providers have it: {having}."

@@ -43,6 +43,8 @@ class Record(Struct, kw_only=True):
     attempts: int = 0
     first_byte: float | None = None
     usage: Usage | None = None
+    expected: Usage | None = None
+    """What its key is charged, if that has a budget, should the upstream not report the usage of what it was sent."""
     losses: tuple[Loss, ...] = ()
     failure: str = ""
     error: str = ""
