@@ -60,6 +60,13 @@ def test_the_greeting_is_the_one_that_the_documentation_shows(tmp_path: Path) ->
     assert printed == shown[1:]
 
 
+def test_the_greeting_of_simulate_does_not_report_missing_keys(tmp_path: Path) -> None:
+    with served("--simulate", cwd=tmp_path) as (_, process):
+        assert process.stderr is not None
+        process.stderr.readline()
+        assert process.stderr.readline() == "  simulators answer (--simulate)\n"
+
+
 @promise("gateway:command", "gateway:no-config", "gateway:shutdown", "gateway:reload")
 def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
     file = tmp_path / "dragoman.toml"

@@ -190,7 +190,8 @@ async def _work(
 
         def ready(running: Running) -> None:
             if speaks:
-                lines = _greeting(running, setting, named, offline=offline)
+                simulated_why = "" if not offline else _WANTED if options.simulate else _NO_KEYS
+                lines = _greeting(running, setting, named, simulated_why)
                 sys.stderr.write("".join(f"{line}\n" for line in lines))
                 sys.stderr.flush()
 
@@ -199,11 +200,15 @@ async def _work(
         )
 
 
-def _greeting(running: Running, setting: Setting, agents: Sequence[str], *, offline: bool) -> Iterable[str]:
+_WANTED = "simulators answer (--simulate)"
+_NO_KEYS = "no provider keys found: simulators answer (add a key: dragoman keys set anthropic)"
+
+
+def _greeting(running: Running, setting: Setting, agents: Sequence[str], simulated_why: str) -> Iterable[str]:
     yield f"{running.url}  dragoman gateway, until Ctrl-C"
     yield "  in a browser: requests as they happen, chat, playground, usage, keys"
-    if offline:
-        yield "  no provider keys found: simulators answer (add a key: dragoman keys set anthropic)"
+    if simulated_why:
+        yield f"  {simulated_why}"
     if agents:
         yield f"  agents, served as models: {', '.join(agents)}"
     names = ", ".join(place.name for place in running.gateway.router.available())
