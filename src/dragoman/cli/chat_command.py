@@ -24,12 +24,11 @@ from dragoman.chat.service import ChatService, Options
 from dragoman.chat.stores import ConversationStore, default_folder, open_store, user_from
 from dragoman.chat.stores.base import file_stem
 from dragoman.chat.stores.files import PRIVATE
-from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, cannot_listen, system_reason
+from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, cannot_listen, not_installed, system_reason
 from dragoman.cli.run_command import APPROVALS, mcp_servers
 from dragoman.cli.targets import Settings, find_target, settings_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
-from dragoman.installation import install_command
 from dragoman.terminal import stdout
 
 _NO_MODEL = "none"
@@ -46,7 +45,7 @@ def chat(arguments: argparse.Namespace) -> int:
     except (DragomanError, LookupError, ValueError) as error:
         raise CommandError(str(error)) from None
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: {install_command('chat')}") from None
+        raise not_installed(error, "chat") from None
 
 
 def _apply_settings(arguments: argparse.Namespace) -> None:

@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from dragoman.cli.problems import CommandError
+from dragoman.cli.problems import CommandError, not_installed
 
 if TYPE_CHECKING:
     from dragoman.drivers.key_store import KeyStore
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"keys {arguments.action} needs a name, such as: dragoman keys {arguments.action} {example}")
     if arguments.action in _PROVIDERS:
         return _run_provider_action(arguments)
-    return _run_gateway_action(arguments)
+    return run_admin_command("keys", arguments)
 
 
 # ── keys of providers ──
@@ -141,18 +141,18 @@ _PROVIDERS: Mapping[str, Callable[[KeyStore, argparse.Namespace], Iterator[str]]
 # ── keys of the gateway ──
 
 
-def _run_gateway_action(arguments: argparse.Namespace) -> int:
+def run_admin_command(name: Literal["keys", "usage"], arguments: argparse.Namespace) -> int:
+    """Run a command on the gateway's database, and print its lines."""
     import asyncio
 
     try:
         from dragoman.gateway import admin_commands
         from dragoman.gateway.config import ConfigError
     except ImportError as error:
-        from dragoman.installation import install_command
-
-        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
+        raise not_installed(error, "gateway") from None
+    command = admin_commands.keys if name == "keys" else admin_commands.usage
     try:
-        lines = asyncio.run(admin_commands.keys(arguments))
+        lines = asyncio.run(command(arguments))
     except ConfigError as error:
         raise CommandError(str(error)) from None
     for line in lines:

@@ -37,6 +37,13 @@ class CommandError(InputProblem):
         super().__init__(message)
 
 
+def not_installed(error: ImportError, *extras: str) -> CommandError:
+    """The error of a command whose package is missing, with the command that installs the extras it needs."""
+    from dragoman.installation import install_command
+
+    return CommandError(f"{error.name} is not installed: {install_command(*extras)}")
+
+
 REASONING_HELP = "on, off, an effort (minimal, low, medium, high, xhigh, max) or a budget in tokens"
 _REASONING: Mapping[str, str | bool] = {
     "on": True,

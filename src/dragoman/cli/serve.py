@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, port
+from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, not_installed, port
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
@@ -64,9 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         from dragoman.gateway.config_file import find_config_file
         from dragoman.web.serving import page_before
     except ImportError as error:
-        from dragoman.installation import install_command
-
-        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
+        raise not_installed(error, "gateway") from None
     file = find_config_file(arguments.config).path
     options = serve_command.ServeOptions(
         file=file,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError, cannot_listen, port, system_reason
+from dragoman.cli.problems import CommandError, cannot_listen, not_installed, port, system_reason
 
 SUMMARY = "serve strict simulators of the providers' APIs"
 DESCRIPTION = """\
@@ -55,9 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from dragoman.sim.server import serving
     except ImportError as error:
-        from dragoman.installation import install_command
-
-        raise CommandError(f"{error.name} is not installed: {install_command('sim')}") from None
+        raise not_installed(error, "sim") from None
     from dragoman.sim.script import Script, load_script
     from dragoman.sim.service import MOUNTS, Service, Settings
 

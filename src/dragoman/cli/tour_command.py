@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, one_line
+from dragoman.cli.problems import OK, STREAM_FAILED, not_installed, one_line
 from dragoman.drivers.base import QueryResult, RawExchange
 from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
-from dragoman.installation import install_command
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
 from dragoman.terminal import Terminal, shorten, stdout, terminal_of, visible
@@ -60,7 +59,7 @@ def tour(*, streams: bool) -> int:
     try:
         from dragoman.sim.server import Simulator
     except ImportError as error:
-        raise CommandError(f"{error.name} is not installed: {install_command('http', 'sim')}") from None
+        raise not_installed(error, "http", "sim") from None
     screen = terminal_of(stdout())
     with Simulator() as simulator:
         print(screen.paint(f"{len(STOPS)} providers, simulated at {simulator.url}", "bold"), file=stdout())

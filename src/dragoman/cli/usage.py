@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError
+from dragoman.cli.keys import run_admin_command
 
 SUMMARY = "show tokens and cost by key, model and day"
 DESCRIPTION = "Adds up the requests that `dragoman serve` has written to its database."
@@ -33,20 +33,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import asyncio
-
-    try:
-        from dragoman.gateway import admin_commands
-        from dragoman.gateway.config import ConfigError
-    except ImportError as error:
-        from dragoman.installation import install_command
-
-        raise CommandError(f"{error.name} is not installed: {install_command('gateway')}") from None
-
-    try:
-        lines = asyncio.run(admin_commands.usage(arguments))
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
-    for line in lines:
-        print(line)
-    return 0
+    return run_admin_command("usage", arguments)

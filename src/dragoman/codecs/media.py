@@ -69,6 +69,18 @@ def image_url(image: Image, notes: Extra) -> str | None:
     return data_url(media_type, image.data)
 
 
+def web_image_url(image: Image, notes: Extra, family: str, log: LossLog) -> str | None:
+    """Return the URL of an image for an API that takes web addresses and data; None, with a loss, if it has neither."""
+    url = image_url(image, notes)
+    if url is None:
+        log.drop(image, "", "image by file id", "this API takes images as URL or data")
+        return None
+    if not (is_fetched(url) or url.startswith("data:")) and family not in (image.metadata or {}):
+        log.drop(image, "url", "image in a provider's own store", "this API fetches images from the web only")
+        return None
+    return url
+
+
 def audio_type(name: str) -> str:
     """Return the media type of an audio format name (wav, mp3, …)."""
     return _AUDIO_FORMATS.get(name, f"audio/{name}")

@@ -20,7 +20,10 @@ def next_request(answer: bytes, format: str, model: str) -> bytes:
 
 
 def _chat(request: Json, answer: Json) -> Json:
-    message = answer["choices"][0]["message"]
+    return _append_message(request, answer["choices"][0]["message"])
+
+
+def _append_message(request: Json, message: Json) -> Json:
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
     ]
@@ -73,12 +76,7 @@ def _ollama(request: Json, answer: Json) -> Json:
 
 def _cohere(request: Json, answer: Json) -> Json:
     """The vendor's documentation appends the message of the answer unchanged."""
-    message = answer["message"]
-    results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
-    ]
-    follow: list[Json] = results or [{"role": "user", "content": "go on"}]
-    return {**request, "messages": [*request["messages"], message, *follow]}
+    return _append_message(request, answer["message"])
 
 
 def _responses(request: Json, answer: Json) -> Json:

@@ -18,7 +18,7 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.media import image_url, is_fetched, read_image_url, transcript
+from dragoman.codecs.media import read_image_url, transcript, web_image_url
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_as_text
@@ -156,12 +156,8 @@ def _encode_refusal(part: Refusal, log: LossLog, to_client: bool) -> WireValue: 
 
 def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
     notes = _own(part)
-    url = image_url(part, notes)
+    url = web_image_url(part, notes, FAMILY, log)
     if url is None:
-        log.drop(part, "", "image by file id", "this API takes images as URL or data")
-        return None
-    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
-        log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     if part.cache is not None:
         log.drop(part, "cache", "cache mark", CACHED)

@@ -12,10 +12,10 @@ from dragoman.codecs.media import (
     audio_type,
     data_url,
     document_text,
-    image_url,
     is_fetched,
     read_image_url,
     split_data_url,
+    web_image_url,
 )
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
@@ -185,12 +185,8 @@ def _encode_text(part: Text, log: LossLog) -> WireValue:
 
 def _encode_image(part: Image, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY, {})
-    url = image_url(part, extra)
+    url = web_image_url(part, extra, FAMILY, log)
     if url is None:
-        log.drop(part, "", "image by file id", "this API takes images as URL or data")
-        return None
-    if not (is_fetched(url) or url.startswith("data:")) and FAMILY not in (part.metadata or {}):
-        log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
     detail = UNSET if part.detail is None else part.detail
     inner: Any = ImageUrl(url, detail)

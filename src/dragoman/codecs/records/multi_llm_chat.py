@@ -199,14 +199,19 @@ class MessageDecoder:
     def _old_result(self, wire: Entry, content: str, notes: Extra) -> ToolResult:
         """Return the result in a tool entry whose content is a string: the entry itself names the tool."""
         notes[CONTENT] = as_json("string")
+        call_id, name = self._pair(wire, notes)
+        return ToolResult(
+            call_id, name, "error" if wire.is_error is True else "text", content, metadata={FAMILY: notes}
+        )
+
+    def _pair(self, wire: Entry | ResultPart, notes: Extra) -> tuple[str, str]:
+        """Return id and name of the call that the result answers; `notes` gets how the wire spells them."""
         call_id, name = self._pairing.result(wire.tool_call_id, wire.name, notes)
         if wire.name is None:
             notes["~name"] = TRUE
         if wire.is_error is False:
             notes["~raw:is_error"] = Raw(b"false")
-        return ToolResult(
-            call_id, name, "error" if wire.is_error is True else "text", content, metadata={FAMILY: notes}
-        )
+        return call_id, name
 
     def _decode_part(self, wire: AnyPartWire | str, place: str) -> AnyPart:
         if isinstance(wire, str):
@@ -249,11 +254,7 @@ class MessageDecoder:
 
     def decode_result(self, wire: ResultPart, place: str) -> ToolResult:
         notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-        call_id, name = self._pairing.result(wire.tool_call_id, wire.name, notes)
-        if wire.name is None:
-            notes["~name"] = TRUE
-        if wire.is_error is False:
-            notes["~raw:is_error"] = Raw(b"false")
+        call_id, name = self._pair(wire, notes)
         if wire.content is UNSET:
             raise DecodeError(path=place, expected="a result with content", got="none", source=FAMILY)
         kind, value = read_value(wire.content, wire.kind, notes, is_error=wire.is_error is True)
@@ -350,6 +351,9 @@ class MessageEncoder:
         fields: dict[str, Any] = {"role": "tool", "content": result.value}
         if "~name" not in notes:
             fields["name"] = result.name
+        return self._finish_result(fields, result, notes)
+
+    def _finish_result(self, fields: dict[str, Any], result: ToolResult, notes: Extra) -> Raw:
         call_id = spelled_id(result.tool_call_id, notes)
         if call_id is not UNSET:
             fields["tool_call_id"] = call_id
@@ -410,12 +414,7 @@ class MessageEncoder:
             fields["content"], marker = spelled_value(result, notes)
             if marker is not UNSET:
                 fields["kind"] = marker
-        call_id = spelled_id(result.tool_call_id, notes)
-        if call_id is not UNSET:
-            fields["tool_call_id"] = call_id
-        if result.is_error:
-            fields["is_error"] = True
-        return spliced(as_json(fields), notes)
+        return self._finish_result(fields, result, notes)
 
     def _report_media(self, result: ToolResult) -> None:
         for part in result.parts:
