@@ -1,6 +1,6 @@
 """Recorded bodies that do not come back as they were, or do not cross legally, and why that is right.
 
-A row names a record by its id (tests/support/recordings.py). A row that no test needs any more is itself a failure.
+A row names a record by its id (tests/support/recordings.py). A row that no test needs any more makes a test fail.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Accepted:
     why: str
 
 
-# Bodies that break their own format: the service refused them, or they are something else than their place says.
+# Bodies that break their own format: the service refused them, or they are something else than the recording claims.
 NOT_DECODED: tuple[Accepted, ...] = (
     Accepted("9df02c30ac40", "a user message whose content is null; the service answered 400"),
     Accepted("a1799f9af392", "a temperature that is a word; the service answered 400"),
@@ -25,8 +25,8 @@ NOT_DECODED: tuple[Accepted, ...] = (
 
 _NOTHING_SAID = "its only message is an empty text, which no other vendor takes"
 _MODEL_LOADED = "no messages at all: it loads the model of a server, or unloads it, and asks nothing"
-_STORED = "all that it says is a stored prompt, or results of calls that only the vendor's own state holds"
-_RECURSION = "a recursive schema for structured output, which the target's grammar cannot hold"
+_STORED = "it has only a stored prompt, or results of calls that are stored by the vendor"
+_RECURSION = "a recursive schema for structured output, which the target's grammar cannot express"
 
 # Requests that we refuse instead of sending.
 REFUSED: tuple[Accepted, ...] = (
@@ -60,7 +60,7 @@ REFUSED: tuple[Accepted, ...] = (
 
 _UINT = "a strict schema with `format: uint8`, which the same vendor took when this was recorded"
 
-# Requests that cross, and that the judge of the target still refuses.
+# Requests that cross, and that the rules of the target still refuse.
 ILLEGAL: tuple[Accepted, ...] = (
     Accepted("157e016b118e", "a top_p of -1, which only its own service overlooks; a number we do not correct"),
     Accepted("3d1698344fce", _UINT),
@@ -71,7 +71,7 @@ ILLEGAL: tuple[Accepted, ...] = (
 _NO_SUM = "a trimmed fixture whose total is not the sum of its counts; what was reported is passed on"
 _FIXTURE = "a vendor's fixture of a broken answer, passed on within the family as it is"
 
-# Answers that cross, and that a strict client of the target would still trip over.
+# Answers that cross, and that a strict client of the target would still reject.
 ODD_ANSWERS: tuple[Accepted, ...] = (
     Accepted("989cc208aa15", _NO_SUM),
     Accepted("9f995eb853be", _NO_SUM),
@@ -82,6 +82,6 @@ ODD_ANSWERS: tuple[Accepted, ...] = (
     Accepted("01b1acc3bfbe", _FIXTURE),
     Accepted("79d6ad4fc757", _FIXTURE),
     Accepted("57e0f526b25c", _FIXTURE),
-    Accepted("1342b1627906", "a trimmed fixture that counts fewer than no tokens; what was reported is passed on"),
-    Accepted("5d5ee0866557", "an image whose data are shortened in the recording, so that they are no base64"),
+    Accepted("1342b1627906", "a trimmed fixture with a negative count of tokens; what was reported is passed on"),
+    Accepted("5d5ee0866557", "an image whose data was shortened in the recording and is not valid base64"),
 )

@@ -1,4 +1,4 @@
-"""What all tests share: profiles of Hypothesis, recordings, and servers that are started once for a worker."""
+"""Shared by all tests: profiles of Hypothesis, recordings, and servers that are started once per worker."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
-# Fixtures of dragoman's own pytest plugin, also where dragoman is on the path without being installed.
+# Fixtures of dragoman's own pytest plugin, for runs in which dragoman is on the path without being installed.
 from dragoman.sim.pytest_plugin import dragoman_sim, dragoman_simulator, pytest_configure
 from tests.support.databases import Postgres, Redis, postgres, redis
 from tests.support.not_tried import NOT_TRIED
@@ -21,8 +21,8 @@ __all__ = ["dragoman_sim", "dragoman_simulator", "pytest_configure"]
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Modules and collected tests are millions of objects that stay. The garbage collector is off while they are made, and
-# skips them during the tests because they are frozen.
+# Modules and collected tests are millions of objects that stay alive. The garbage collector is off while they are made,
+# and skips them during the tests because they are frozen.
 gc.disable()
 
 # A shell starts background jobs with SIGINT ignored, and their children inherit that: tests of Ctrl-C would hang.
@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # `ci` always draws the same examples, so that a failure can be reproduced. `explore` looks for new ones:
 # HYPOTHESIS_PROFILE=explore make unit
-# Laws are tried for every pair of formats, so a few examples each are thousands together.
+# Laws are tried for every pair of formats, so a few examples of each are thousands in total.
 settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile("quick", max_examples=4, derandomize=True, deadline=None, database=None)  # scripts/mutate.py
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
@@ -46,7 +46,7 @@ def pytest_runtestloop() -> None:
 
 @pytest.fixture(scope="session")
 def recordings() -> Callable[[str], Iterator[Record]]:
-    """`recordings("gemini-generate")` yields the exchanges of that file; the test skips where there are none."""
+    """`recordings("gemini-generate")` yields the exchanges of that file; the test is skipped if there are none."""
     if recordings_dir() is None:
         pytest.skip(f"no recordings beside this repository, and {VARIABLE} is not set")
     return load
@@ -54,20 +54,20 @@ def recordings() -> Callable[[str], Iterator[Record]]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Postgres]:
-    """A running PostgreSQL; the test skips where it is not installed."""
+    """A running PostgreSQL; the test is skipped if it is not installed."""
     with postgres() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[Redis]:
-    """A running Redis; the test skips where it is not installed."""
+    """A running Redis; the test is skipped if it is not installed."""
     with redis() as server:
         yield server
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what could not be tried at the end of the run, once, where it is noticed."""
+    """Print what could not be tried, once, at the end of the run, where it is noticed."""
     skipped = {str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped")}
     reasons = sorted(reason.removeprefix("Skipped: ") for reason in skipped if NOT_TRIED in reason)
     if reasons:

@@ -1,8 +1,8 @@
-"""Generated values of the whole intermediate format: conversations as users have them, and as they should not be.
+"""Generated values of the whole intermediate format: conversations as users have them, and damaged ones.
 
-Everything is small (a failing example has to fit on a screen) and drawn by Hypothesis alone (a failing example has to
-come back). `REQUESTS` are legal conversations, `UGLY_REQUESTS` the same after an accident, `WILD_REQUESTS` hold any
-part in any message. Strategies are built once, as constants: building them is what costs time.
+Everything is small (a failing example must fit on a screen) and drawn by Hypothesis alone (a failing example must be
+reproducible). `REQUESTS` are legal conversations, `UGLY_REQUESTS` damaged ones, `WILD_REQUESTS` have any part in any
+message. Strategies are built once, as constants, because building them takes most of the time.
 """
 
 import base64
@@ -37,7 +37,7 @@ _TEXTS = (
 _ALPHABET = string.ascii_letters + string.digits + " .,:;{}[]\"'\\/\n\té漢🙂\x7f\u2028"
 
 WORDS: SearchStrategy[str] = st.sampled_from(_TEXTS) | st.text(_ALPHABET, max_size=8).map("w{}".format)
-"""Text that says something."""
+"""Text that is not blank."""
 
 BLANKS = st.sampled_from(("", " ", "\n\t"))
 ANY_TEXT: SearchStrategy[str] = BLANKS | st.just(" end ") | WORDS
@@ -84,7 +84,7 @@ JSON_OBJECTS: SearchStrategy[dict[str, Any]] = st.dictionaries(WORDS, JSON_VALUE
 EXACT_OBJECTS: SearchStrategy[Raw] = st.sampled_from(
     (b'{"a": 1.0,  "b":1e400}', b'{"a":1,"a":2}', b"{ }", b'{"n":123456789012345678901234567890}', b'{"u":"\\u00e9"}')
 ).map(Raw)
-"""Objects as a wire may spell them: spaces, repeated keys, numbers beyond a double."""
+"""Objects as a body may spell them: spaces, repeated keys, numbers beyond a double."""
 
 ARGUMENTS: SearchStrategy[Any] = JSON_OBJECTS | EXACT_OBJECTS
 
@@ -123,9 +123,9 @@ METADATA: SearchStrategy[ir.Metadata | None] = st.one_of(
     st.none(),
     st.builds(_private, st.sampled_from(FAMILIES), st.sampled_from(("x_vendor", "x_trace")), WORDS),
 )
-"""Something a vendor said that we do not model, under its family's name."""
+"""Wire keys of a vendor that we do not model, under its family's name."""
 
-# What OpenAI encrypts is a Fernet token: eighty in hexadecimal, and then only signs that every base64 has.
+# What OpenAI encrypts is a Fernet token: 0x80 first, and then only characters that all base64 alphabets share.
 _SECRETS = st.binary(min_size=12, max_size=18).map(
     lambda raw: base64.b64encode(b"\x80\x00\x00\x00\x00" + raw.hex().encode()).decode()
 )
@@ -191,7 +191,7 @@ CALLS: SearchStrategy[ir.ToolCall] = st.one_of(
     st.builds(_spelled_call, NAMES, BROKEN_TEXTS),
     st.builds(lambda name, signature: ir.ToolCall("", name, {"city": "Paris"}, signature=signature), NAMES, SIGNATURES),
 )
-"""Calls with an argument object, exact text, text that is not JSON, and a signature. Their id is still to come."""
+"""Calls with an argument object, exact text, text that is not JSON, and a signature. Their id is set later."""
 
 _PIECES = _some(PLAIN_TEXTS | IMAGES, least=1)
 RESULTS: SearchStrategy[ir.ToolResult] = st.one_of(
@@ -202,7 +202,7 @@ RESULTS: SearchStrategy[ir.ToolResult] = st.one_of(
     st.builds(lambda parts: ir.ToolResult("", "", "error", None, parts), _PIECES),
     st.builds(lambda mark: ir.ToolResult("", "", "text", "22", cache=mark), CACHES),
 )
-"""Results of every kind. The call they answer is still to come."""
+"""Results of every kind. The call that they answer is set later."""
 
 
 def _answer(call: ir.ToolCall, result: ir.ToolResult) -> ir.ToolResult:
@@ -254,7 +254,7 @@ _A_FAMILY = st.sampled_from(FAMILIES)
 
 
 def _minted(part: Any, family: str) -> Any:
-    """One answer comes from one vendor, and so do all its signatures."""
+    """All signatures of an answer come from one vendor."""
     if part.signature is None:
         return part
     return structs.replace(part, signature=structs.replace(part.signature, family=family))
@@ -347,7 +347,7 @@ def _stray_result(draw: DrawFn, messages: list[ir.Message]) -> None:
 
 
 def _odd_id(draw: DrawFn, messages: list[ir.Message]) -> None:
-    """The same odd id on a call and its result; maybe one that another call has too."""
+    """Puts the same odd id on a call and its result; possibly one that another call has too."""
     if (index := _pick(draw, messages, "tool")) is None:
         return
     old = messages[index].tool_results[0].tool_call_id
@@ -466,7 +466,7 @@ _FURTHER_TOOLS = st.lists(TOOL_DEFINITIONS | CUSTOM_TOOLS, max_size=2)
 
 @st.composite
 def _toolboxes(draw: DrawFn, called: list[str]) -> tuple[ir.AnyTool, ...]:
-    """Definitions of everything the history calls, and maybe more; names are unique."""
+    """Definitions of all tools that the history calls, and possibly more; names are unique."""
     tools: dict[str, ir.AnyTool] = {}
     for name in called:
         if name not in tools:
@@ -545,7 +545,7 @@ _PARALLEL = st.sampled_from((None, None, True, False))
 
 
 def _distinct_searches(messages: list[ir.Message]) -> list[ir.Message]:
-    """No API mints an id twice: the second search of a conversation has another one than the first."""
+    """Gives each call of a provider's tool an id of its own: no API uses an id twice."""
     searches = iter(range(1, 1_000))
     number = 0
 
@@ -585,7 +585,7 @@ REQUESTS: SearchStrategy[ir.Request] = _requests(conversations())
 """Requests as users send them."""
 
 UGLY_REQUESTS: SearchStrategy[ir.Request] = _requests(ugly_conversations(), odd=True)
-"""Requests after an accident: lost, repeated or misplaced results, odd ids and names, blanks, stray system text."""
+"""Damaged requests: lost, repeated or misplaced results, odd ids and names, blanks, stray system text."""
 
 ANY_REQUESTS: SearchStrategy[ir.Request] = REQUESTS | UGLY_REQUESTS
 
@@ -594,7 +594,7 @@ N = TypeVar("N", bound=Value)
 
 
 def public(request: ir.Request, family: str) -> ir.Request:
-    """The request without the keys and blocks we made up in the name of this family: its own API knows none of them."""
+    """The request without invented keys and blocks of this family, because its own API would refuse them."""
     messages = tuple(_public_message(message, family) for message in request.messages)
     tools = tuple(_public_node(tool, family) for tool in request.tools)
     changed = structs.replace(request, messages=messages, tools=tools)
@@ -624,7 +624,7 @@ _WILD_MESSAGES: SearchStrategy[ir.Message] = st.one_of(
     st.builds(ir.Message, st.just("tool"), _some(RESULTS)),
 )
 WILD_REQUESTS: SearchStrategy[ir.Request] = _requests(st.lists(_WILD_MESSAGES, min_size=1, max_size=4), odd=True)
-"""Any part in any message, calls and results at random: no client builds this, and still nothing may crash."""
+"""Any part in any message, calls and results at random: no client builds such requests, but they must not crash."""
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,4 +1,4 @@
-"""The benchmarks' own arithmetic: a gate that cannot close would promise nothing."""
+"""The arithmetic of the benchmarks: each limit must make `--check` fail when it is exceeded."""
 
 import gzip
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_a_percentile_is_the_value_that_so_many_do_not_exceed(percent: int, valu
 
 @promise("core:benchmarks")
 @pytest.mark.parametrize("limit", limits.LIMITS, ids=lambda limit: f"{limit.suite} {limit.metric}")
-def test_every_limit_closes_the_gate_when_it_is_passed(limit: limits.Limit) -> None:
+def test_every_exceeded_limit_is_a_failure(limit: limits.Limit) -> None:
     under, over = (reaching(limit.most * share, limit.metric) for share in (0.99, 1.01))
     assert recorded_report.failures([row(limit.suite, *under)], []) == []
     (found,) = recorded_report.failures([row(limit.suite, *over)], [])
@@ -55,8 +55,8 @@ def test_reading_losses_has_a_limit_of_its_own() -> None:
 
 
 @promise("core:benchmarks")
-def test_a_faster_peer_closes_the_gate() -> None:
-    """On the bodies that both convert, body only; without peers the figures kept as data stand in for them."""
+def test_a_faster_peer_is_a_failure() -> None:
+    """Compared on the bodies that both convert, body only; without peers, with their stored figures."""
     ours = row(limits.VENDOR_REQUESTS, figure(body=5.0, losses=5.0), figure(body=1.0, losses=1.0, id="b"))
     ours.peers["other"] = {"a": 4.9}
     (found,) = recorded_report.failures([ours], [])
@@ -70,7 +70,7 @@ def test_a_faster_peer_closes_the_gate() -> None:
 
 
 @promise("core:benchmarks")
-def test_an_unusual_trait_that_costs_too_much_closes_the_gate() -> None:
+def test_an_unusual_trait_that_costs_too_much_is_a_failure() -> None:
     edges = [
         Edge("slow", "a -> b", 3.0, 1.0, 2.0),
         Edge("fine", "a -> b", 1.0, 1.0, 2.0),

@@ -1,4 +1,4 @@
-"""The compiled wheel that `make compile` built: complete, without paths of this machine, and what pip chooses here."""
+"""The compiled wheel of `make compile` is complete, has no paths of this machine, and is the one that pip chooses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_compiled_wheel_contains_no_paths_of_this_machine(wheel: Path) -> No
 
 @promise("front:release")
 def test_pip_chooses_the_compiled_wheel_and_it_converts(wheel: Path, tmp_path: Path) -> None:
-    """Beside the pure one, and in an environment that has msgspec and nothing else."""
+    """The pure wheel lies beside it; the environment has msgspec and nothing else."""
     shelf = tmp_path / "shelf"
     # Without the compiled package that this process has on its path.
     clean = {name: value for name, value in os.environ.items() if name not in {"DRAGOMAN_COMPILE", "PYTHONPATH"}}

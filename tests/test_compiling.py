@@ -32,7 +32,7 @@ def _text(module: str) -> str:
 
 
 def test_compiled_modules_define_no_structs() -> None:
-    """Msgspec reads the annotations of a struct when its class is made, and mypyc leaves none."""
+    """Msgspec reads the annotations of a struct when its class is made, and mypyc removes them."""
     structs = [
         f"{module}: {node.name}"
         for module in MODULES
@@ -50,7 +50,7 @@ def _type_only(tree: ast.Module) -> set[str]:
 
 
 def test_compiled_modules_import_what_their_annotations_name() -> None:
-    """Mypyc evaluates annotations in the body of a module or class, which Python leaves alone."""
+    """Mypyc evaluates annotations in the body of a module or class; Python does not."""
     found = []
     for module in MODULES:
         tree = ast.parse(_text(module))
@@ -74,15 +74,15 @@ def _aliases() -> dict[str, ast.expr]:
 
 
 def _members(annotation: ast.expr, aliases: dict[str, ast.expr]) -> int:
-    """How many members a union has; 1 for another type."""
+    """The number of members of a union; 1 for any other type."""
     if isinstance(annotation, ast.BinOp):
         return _members(annotation.left, aliases) + _members(annotation.right, aliases)
     alias = aliases.get(ast.unparse(annotation))
     return 1 if alias is None else _members(alias, aliases)
 
 
-def test_compiled_classes_have_no_default_that_mypyc_leaves_out() -> None:
-    """None as the default of a class attribute whose type is a union of more than two: it would be undefined."""
+def test_compiled_classes_have_no_default_that_mypyc_omits() -> None:
+    """Such a default is None for a class attribute whose type is a union of more than two: it would be undefined."""
     aliases, found = _aliases(), []
     for module in MODULES:
         tree = ast.parse(_text(module))
@@ -104,7 +104,7 @@ def _waits_while_handling(tree: ast.AST) -> Iterator[int]:
         if isinstance(node, ast.Try):
             blocks = [*node.finalbody, *(line for handler in node.handlers for line in handler.body)]
             yield from (inner.lineno for block in blocks for inner in ast.walk(block) if isinstance(inner, _WAITING))
-        elif isinstance(node, ast.AsyncWith):  # its exit is awaited; that of a time limit never waits
+        elif isinstance(node, ast.AsyncWith):  # its exit is awaited; the exit of a time limit never waits
             managers = [ast.unparse(item.context_expr) for item in node.items]
             if not all(manager.startswith("asyncio.timeout") for manager in managers):
                 yield node.lineno
@@ -113,7 +113,7 @@ def _waits_while_handling(tree: ast.AST) -> Iterator[int]:
 def test_compiled_coroutines_do_not_wait_while_they_handle_an_exception() -> None:
     """Compiled coroutines have no exception state of their own, so other tasks would see the exception.
 
-    A compiled `finally` that awaits even raises whatever exception it finds there, that of another task included.
+    A compiled `finally` that awaits even raises the exception it finds there, which may be that of another task.
     """
     found = [f"{module}:{line}" for module in MODULES for line in _waits_while_handling(ast.parse(_text(module)))]
     assert found == []
@@ -135,7 +135,7 @@ def test_each_codec_has_compiled_modules() -> None:
         assert {Path(module).parent.name for module in MODULES if Path(module).name == name} >= folders
 
 
-def test_the_build_makes_what_the_tables_would_execute() -> None:
+def test_the_build_generates_what_the_tables_would_execute() -> None:
     """Each function is found by the source that its table gives, and takes the same arguments."""
     names: dict[str, Any] = {}
     exec(generated_module(ROOT / "src"), names)  # noqa: S102 - our own text
@@ -157,7 +157,7 @@ def test_the_build_uses_the_locked_compiler() -> None:
     assert locked
 
 
-def test_the_core_runs_as_it_was_asked_for() -> None:
+def test_the_core_is_compiled_only_when_that_was_asked_for() -> None:
     """Compiled under `make check-compiled`, otherwise source: no compiled module shadows an edited one."""
     wanted = os.environ.get("DRAGOMAN_COMPILED") == "1"
     files = {
@@ -228,7 +228,7 @@ def test_a_name_that_is_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_field_that_is_replaced_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The condition for attributes: a class that changed has another version."""
+    """The condition for cached attributes: a class that changed has another version."""
     request = translate.decode_request({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, "openai-chat")
     for _ in range(3):
         assert translate.encode_request(request, "anthropic-messages").body["model"] == "m"

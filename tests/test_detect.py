@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
 
 
 @each(("body", "expected"), CASES.values(), ids=CASES.keys())
-def test_a_format_is_detected_by_what_only_it_has(body: Any, expected: Detected | None) -> None:
+def test_a_format_is_detected_by_keys_that_only_it_has(body: Any, expected: Detected | None) -> None:
     assert dragoman.detect(json.dumps(body)) == expected
 
 
@@ -176,7 +176,7 @@ def test_odd_shapes_do_not_crash(body: Any) -> None:
         (b'{"a":' * 100_000, dragoman.LimitExceeded),
     ],
 )
-def test_what_is_not_json_is_a_typed_error(body: bytes, error: type[dragoman.DecodeError]) -> None:
+def test_input_that_is_not_json_is_a_typed_error(body: bytes, error: type[dragoman.DecodeError]) -> None:
     with pytest.raises(error) as raised:
         dragoman.detect(body)
     assert raised.value.path == "$"
@@ -204,7 +204,7 @@ OWN = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_recorded_bodies_are_recognised(name: str, recordings: Callable[[str], Iterator[Record]]) -> None:
-    """No body is always taken for another format's; a few plain requests of compatible servers may be."""
+    """No body is taken for another format's, except a few plain requests of compatible servers."""
     seen: Counter[bool] = Counter()
     for record in recordings(name):
         for kind, body in (("request", record.request), ("response", record.response)):

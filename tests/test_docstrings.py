@@ -1,4 +1,4 @@
-"""The examples in docstrings are true: each is run, and prints what is written below it."""
+"""Each example in a docstring runs, and prints what is written below it."""
 
 import doctest
 from importlib import import_module

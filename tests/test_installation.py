@@ -40,7 +40,7 @@ class Situation(NamedTuple):
     receipt: tuple[str, str] = ("", "")
     """A file of pipx or of `uv tool` at the top of the environment."""
     folder: str = "ELSEWHERE"
-    """Where the command is given."""
+    """The folder in which the command is printed."""
     has_pip: bool = True
     active: bool = False
 
@@ -183,7 +183,7 @@ def test_the_command_fits_the_way_it_was_installed(situation: Situation, tmp_pat
 
 
 @promise("front:install-advice")
-def test_without_any_installation_the_clone_is_named(tmp_path: Path) -> None:
+def test_without_an_installation_the_command_names_the_clone(tmp_path: Path) -> None:
     empty_environment(tmp_path / "env")
     (tmp_path / "clone" / "src").mkdir(parents=True)
     (tmp_path / "clone" / "pyproject.toml").touch()
@@ -200,8 +200,8 @@ def test_without_any_installation_the_clone_is_named(tmp_path: Path) -> None:
 
 
 @promise("front:install-advice")
-def test_no_message_names_a_command_of_its_own() -> None:
-    """Only `install_command` knows which one works."""
+def test_no_module_writes_an_install_command_itself() -> None:
+    """Only `install_command` finds out which one works."""
     found = [
         f"{file.relative_to(ROOT)}:{number}"
         for file in sorted((ROOT / "src").rglob("*.py"))

@@ -39,7 +39,7 @@ def is_test(node: Definition) -> bool:
 
 
 def places_that_mark(tree: ast.AST) -> Iterator[ast.expr]:
-    """Find where a mark reaches a test: its decorators, `pytestmark = ...`, and `pytest.param(..., marks=...)`."""
+    """Find the marks that reach a test: in decorators, `pytestmark = ...`, and `pytest.param(..., marks=...)`."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if is_test(node):
@@ -51,7 +51,7 @@ def places_that_mark(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def mentions(source: str) -> tuple[set[str], list[str]]:
-    """Give the promise ids that tests in this source name, and complaints about marks that reach no test."""
+    """Return the promise ids that tests in this source name, and the errors in their marks."""
     tree = ast.parse(source)
     marks = {call for place in places_that_mark(tree) for call in ast.walk(place) if is_promise(call)}
     ids: set[str] = set()

@@ -1,4 +1,4 @@
-"""Lifting: from bytes to typed wire values without losing what the types do not know."""
+"""Lifting: bytes become typed wire values, and keys that the types do not have are kept in `extra`."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ def extras(wire: Wire) -> dict[str, Any]:
     return {} if wire.extra is UNSET else {key: json.loads(bytes(value)) for key, value in wire.extra.items()}
 
 
-# ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── known keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_ordinary_body_is_read_as_it_is() -> None:
@@ -61,13 +61,13 @@ def test_an_ordinary_body_is_read_as_it_is() -> None:
     assert outer.extra is UNSET
 
 
-def test_free_json_is_not_looked_into() -> None:
+def test_free_json_is_not_examined() -> None:
     outer = reader.read(b'{"free": {"name": 5, "a":1.0, "a":2}}')
     assert isinstance(outer.free, Raw)
     assert bytes(outer.free) == b'{"name": 5, "a":1.0, "a":2}'
 
 
-# ── what is not ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── unknown keys ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_key_beyond_the_type_moves_into_extra_of_its_own_object() -> None:
@@ -97,7 +97,7 @@ def test_a_block_whose_type_is_not_a_string_is_kept_whole(tag: Any) -> None:
     assert isinstance(outer.tree, Unmodelled)
 
 
-def test_unknown_blocks_inside_known_ones() -> None:
+def test_an_unknown_block_inside_a_known_one_is_kept_whole() -> None:
     outer = read({"tree": {"type": "branch", "leaves": [{"type": "leaf", "text": "a", "x": 1}, {"type": "new"}]}})
     assert isinstance(outer.tree, Branch)
     first, second = outer.tree.leaves
@@ -124,7 +124,7 @@ def test_a_lone_element_is_a_list_of_one_and_goes_back_alone() -> None:
     assert plain(bytes(spliced(outer, outer.extra or {}))) == {"many": {"name": "a"}}
 
 
-def test_keys_that_look_like_our_notes_are_only_keys() -> None:
+def test_keys_that_look_like_our_notes_are_ordinary_keys() -> None:
     body = {"~raw:x": 1, "~as:longName": "y", "~": 2, "~in:inner": {}, "~single:many": True, "longName": "a"}
     outer = read(body)
     assert outer.longName == "a"
@@ -132,7 +132,7 @@ def test_keys_that_look_like_our_notes_are_only_keys() -> None:
 
 
 @pytest.mark.parametrize("key", ["~extra", "~extra-0123456789abcdef", "extra", "raw"])
-def test_no_body_can_speak_our_own_names(key: str) -> None:
+def test_a_body_cannot_use_our_own_internal_names(key: str) -> None:
     again = read({key: {"a": 1}})
     assert plain(bytes(spliced(again, again.extra or {}))) == {key: {"a": 1}}
 
@@ -147,7 +147,7 @@ def test_spliced_puts_extras_behind_what_is_known() -> None:
     assert bytes(spliced(Inner(name="a"), {"~raw:modelled": Raw(b"[]")})) == b'{"name":"a","modelled":[]}'
 
 
-def test_keep_and_inner_extra_are_each_others_inverse() -> None:
+def test_keep_and_inner_extra_are_inverse() -> None:
     kept = keep("family", {"a": Raw(b"1")}, function={"b": Raw(b"2.0")}, empty=UNSET)
     assert kept is not None
     assert inner_extra(kept["family"], "function") == {"b": Raw(b"2.0")}
@@ -205,7 +205,7 @@ def test_what_was_lifted_can_be_put_back(body: dict[str, Any]) -> None:
         (b"[]", "$", "object", "array"),
     ],
 )
-def test_faults_have_a_path_and_words(body: bytes, path: str, expected: str, got: str) -> None:
+def test_faults_have_a_path_an_expectation_and_a_finding(body: bytes, path: str, expected: str, got: str) -> None:
     with pytest.raises(DecodeError) as raised:
         reader.read(body)
     assert raised.value.path == path
@@ -214,7 +214,7 @@ def test_faults_have_a_path_and_words(body: bytes, path: str, expected: str, got
     assert raised.value.source == "test"
 
 
-def test_deep_nesting_is_a_limit_not_a_crash() -> None:
+def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     with pytest.raises(LimitExceeded, match="nesting"):
         reader.read(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 
@@ -224,7 +224,7 @@ def test_deep_nesting_is_a_limit_not_a_crash() -> None:
     [b'{"a":1}', '{"a":1}', bytearray(b'{"a":1}'), memoryview(b'{"a":1}'), {"a": 1}],
     ids=lambda v: type(v).__name__,
 )
-def test_every_way_to_hand_over_a_body(given_as: Any) -> None:
+def test_a_body_may_be_bytes_text_or_an_object(given_as: Any) -> None:
     assert body_bytes(given_as, "test") == b'{"a":1}'
 
 
@@ -252,7 +252,7 @@ class CountingReader(WireReader[Outer]):
 
 
 @promise("core:lifts-one-object")
-def test_only_the_object_that_is_odd_is_lifted() -> None:
+def test_only_the_odd_object_is_lifted() -> None:
     reader = CountingReader()
     body = {"many": [{"name": "a"}, {"name": "b", "new": 1}, {"name": "c"}], "inner": {"name": "d"}}
     read = reader.read(json.dumps(body).encode())

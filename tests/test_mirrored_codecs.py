@@ -1,7 +1,7 @@
 """Codec folders are the same inside: the same public functions and classes in files of the same name.
 
-What differs today is listed in mirrored_names.json (`python scripts/mirrored_names.py` writes it), and the list may
-only get shorter. Also here: how many names are public, so that none becomes so by accident.
+Today's differences are listed in mirrored_names.json (written by `python scripts/mirrored_names.py`), and the list may
+only get shorter. Also here: the number of public names, so that none becomes public by accident.
 """
 
 import json
@@ -16,9 +16,9 @@ from tests.support.promises import promise
 
 LISTED: dict[str, list[str]] = json.loads(Path(__file__).with_name("mirrored_names.json").read_text())
 MOST_DIFFERENCES = 164
-"""How many names may be listed. Lower it when codecs become more alike; never raise it."""
+"""The most names that may be listed. Lower it when codecs become more alike; never raise it."""
 
-# Package -> how many names it exports. To export one more, make the number larger on purpose.
+# Package -> the number of names that it exports. To export one more, raise the number on purpose.
 EXPORTED: dict[str, int] = {
     "dragoman": 105,
     "dragoman.ir": 62,
@@ -38,7 +38,7 @@ def test_what_differs_between_codec_folders_is_listed() -> None:
 
 
 @promise("core:mirrored-codecs")
-def test_the_list_gets_shorter() -> None:
+def test_the_list_gets_no_longer() -> None:
     assert len(FOLDERS) >= 6
     assert sum(map(len, LISTED.values())) <= MOST_DIFFERENCES
 
@@ -46,7 +46,7 @@ def test_the_list_gets_shorter() -> None:
 @promise("core:mirrored-codecs")
 @pytest.mark.parametrize("folder", ["gemini_interactions", "cohere_chat"])
 def test_a_format_added_later_stays_small(folder: str) -> None:
-    """What two formats share belongs beside their folders (docs/decisions/0026-two-more-formats.md)."""
+    """Code that formats share belongs beside their folders (docs/decisions/0026-two-more-formats.md)."""
     sources = (Path(codecs.__file__).parent / folder).glob("*.py")
     assert sum(len(source.read_text(encoding="utf-8").splitlines()) for source in sources) <= 3_500
 

@@ -1,4 +1,4 @@
-"""scripts/mutate.py: every kind of change it knows is made, one at a time, and where it should not be."""
+"""scripts/mutate.py makes every kind of change, one at a time, and none where no test could detect it."""
 
 import ast
 import importlib
@@ -60,7 +60,7 @@ def test_statements_of_functions_and_loops() -> None:
         "def f():\n    return ''",
     ],
 )
-def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
+def test_code_whose_change_no_test_could_detect_is_not_changed(source: str) -> None:
     assert mutants_of(source) == []
 
 
@@ -101,14 +101,12 @@ def _imported(source: Path, text: str) -> dict[str, Any]:
     ("line", "question", "before", "after"),
     [
         (5, "outer(1)()", 2, 0),  # in a function of a function, called after the change
-        (5, "ADD()", 2, 0),  # and made before it
+        (5, "ADD()", 2, 0),  # and made before the change
         (8, "SHOW[0](1)", False, 1),
         (12, "Holder().has(5)", False, True),
     ],
 )
-def test_functions_are_changed_where_they_are(
-    tmp_path: Path, line: int, question: str, before: Any, after: Any
-) -> None:
+def test_functions_are_changed_in_place(tmp_path: Path, line: int, question: str, before: Any, after: Any) -> None:
     source = tmp_path / "probe.py"
     module = _imported(source, PROBE)
     mutant = next(
@@ -124,12 +122,12 @@ def test_functions_are_changed_where_they_are(
 
 
 @pytest.mark.parametrize("line", [2, 7, 10])
-def test_what_an_import_computes_is_not_changed_in_place(tmp_path: Path, line: int) -> None:
+def test_values_computed_by_an_import_are_not_changed_in_place(tmp_path: Path, line: int) -> None:
     mutant = next(one for one in mutants_of(PROBE) if one.line == line)
     assert changed_functions(PROBE, mutated(PROBE, mutant), tmp_path / "probe.py") is None
 
 
-def test_the_lines_that_a_test_reaches(tmp_path: Path) -> None:
+def test_the_lines_that_a_test_reaches_are_recorded(tmp_path: Path) -> None:
     source = tmp_path / "probe.py"
     text = "def choose(x):\n    if x:\n        return 1\n    return 2\n"
     module = _imported(source, text)
@@ -155,7 +153,7 @@ def test_a_golden_page_is_compared_up_to_its_first_difference() -> None:
     assert "openai-responses" in str(difference(Page(name, 0.0, {}, changed)))
 
 
-def test_only_pages_that_call_a_changed_function_are_compared_first_those_that_detected_others() -> None:
+def test_pages_that_call_a_changed_function_are_compared_earlier_killers_first() -> None:
     def function() -> None: ...
 
     start = function.__code__.co_firstlineno
@@ -205,6 +203,6 @@ def test_the_interval_of_a_share() -> None:
 
 
 @pytest.mark.parametrize(("place", "kind", "text"), EQUIVALENT)
-def test_what_is_called_equivalent_still_exists(place: str, kind: str, text: str) -> None:
+def test_every_equivalent_mutant_still_exists(place: str, kind: str, text: str) -> None:
     found = mutants_of((SOURCE / place).read_text())
     assert [mutant.what for mutant in found if (mutant.kind, mutant.what) == (kind, text)] == [text]

@@ -1,4 +1,4 @@
-"""The pages of docs/: each program runs alone and prints what the page says, and links lead somewhere."""
+"""The pages of docs/: each program runs alone and prints what the page says, and no link is broken."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_programs_of_every_other_page_are_run_by_a_test_that_names_it() -> N
 
 
 @promise("front:pages-run")
-def test_the_tests_that_the_page_of_simulators_shows_pass(tmp_path: Path) -> None:
+def test_the_tests_on_the_page_of_simulators_pass(tmp_path: Path) -> None:
     (program,) = (text for language, text in blocks("simulators.md") if language == "python")
     (tmp_path / "test_printed.py").write_text(program, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_printed.py"]
@@ -72,7 +72,7 @@ def test_the_tests_that_the_page_of_simulators_shows_pass(tmp_path: Path) -> Non
 
 
 @promise("front:pages-run")
-def test_a_library_that_people_come_from_has_a_section_with_a_port() -> None:
+def test_every_library_to_migrate_from_has_a_section_with_ported_code() -> None:
     text = (DOCS / "coming-from.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     named = ("modular-prompt", "agent-sdk", "multi_llm_chat", "litellm", "any-llm", "llm-rosetta", "LangChain")
@@ -92,7 +92,7 @@ def test_the_page_of_the_four_types_shows_each_conversion_table() -> None:
 
 
 @promise("front:pages-run")
-def test_the_code_of_other_libraries_is_python_too() -> None:
+def test_the_code_of_other_libraries_is_valid_python() -> None:
     programs = [text for language, text in blocks("coming-from.md") if language == "py"]
     assert len(programs) == 4
     for program in programs:
@@ -101,7 +101,7 @@ def test_the_code_of_other_libraries_is_python_too() -> None:
 
 @promise("front:pages-run")
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_of_the_page_leads_somewhere(page: str) -> None:
+def test_no_link_of_the_page_is_broken(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
     for target in re.findall(r"\]\(([^)]+)\)", text):

@@ -1,4 +1,4 @@
-"""What the pages name exists: files, targets of the Makefile, commands and their options."""
+"""Everything that the pages name exists: files, targets of the Makefile, commands and their options."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dragoman.cli.main import COMMANDS, Parser
 from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[1]
-# Decisions that were replaced describe code that is gone, and the changelog describes older versions.
+# Replaced decisions describe code that was removed, and the changelog describes older versions.
 HISTORY = frozenset({"CHANGELOG.md", "docs/decisions/0007-the-short-way.md", "docs/decisions/0013-gateway-server.md"})
-# Files of the reader's own project or made by tools, and those of the format that docs/adding-a-format.md makes up.
+# Files of a user's own project or made by tools, and those of the invented format of docs/adding-a-format.md.
 OF_READERS = frozenset(
     {"agent.py", "check.py", "poetry.lock", "tool.py", "tools.py", "uv.lock", "weather.py", "web/node_modules"}
 )
@@ -43,7 +43,7 @@ def pages() -> dict[str, str]:
 
 
 def code_of(text: str) -> Iterator[str]:
-    """Lines of the blocks that show commands, and spans of code."""
+    """Lines of code blocks with commands, and inline code."""
     for language, block in _FENCE.findall(text):
         if language in {"", "console", "sh", "bash", "text"}:
             yield from block.splitlines()
@@ -58,7 +58,7 @@ def names_of_files() -> frozenset[str]:
 
 
 def exists(name: str, page: str) -> bool:
-    """Whether a file is there: from the root, beside the page, in the package; a bare name may be anywhere."""
+    """Whether the file exists: from the root, beside the page or in the package; a bare name may be anywhere."""
     places = (ROOT, (ROOT / page).parent, ROOT / "src" / "dragoman", ROOT / "src")
     return any((place / name).exists() for place in places) or ("/" not in name and name in names_of_files())
 
@@ -121,7 +121,7 @@ def test_every_command_that_a_page_shows_exists_and_has_its_options() -> None:
 
 
 def _program(code: str) -> Path | None:
-    """The program of ours that a line starts, directly or by a target of the Makefile."""
+    """The program of ours that a line starts, directly or through a target of the Makefile."""
     found, made = _PROGRAM.search(code), _TARGET.search(code)
     if found is None and made is not None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def test_every_option_that_a_page_names_exists() -> None:
         for code in code_of(text):
             program = _program(code)
             if program is None and not code.startswith("--"):
-                continue  # another program's, or shown with its command
+                continue  # of another program, or checked with its command
             known = everywhere if program is None else _declared(program)
             wrong += [f"{page}: {option}" for option in _OPTION.findall(code) if option not in known]
     assert wrong == []

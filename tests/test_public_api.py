@@ -1,4 +1,4 @@
-"""What `from dragoman import …` offers: complete, typed, and loaded only when it is used."""
+"""The names of `from dragoman import …` are complete and typed, and their modules are loaded on first use."""
 
 import ast
 import re
@@ -45,7 +45,7 @@ def test_every_name_can_be_imported_and_is_documented(name: str) -> None:
 
 @promise("front:exports")
 def test_the_values_of_the_intermediate_format_are_exported() -> None:
-    """Everything a person builds: stream events are read, not written."""
+    """Everything that users construct: stream events are only read."""
     built = {name for name in ir.__all__ if isinstance(kind := getattr(ir, name), type) and issubclass(kind, ir.Value)}
     bases = {"Media", "Part", "Value"}
     events = {kind.__name__ for kind in ir.AnyEvent.__args__}

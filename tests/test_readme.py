@@ -1,4 +1,4 @@
-"""The README: its programs run, its commands exist, its links lead somewhere."""
+"""The README: its programs run, its commands exist, and no link is broken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMAND_LINES = [line for line in re.findall(r"^\$ (.*)$", TEXT, re.MULTILINE) i
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
-    """What a newcomer needs in the first minutes; everything else has a page in docs/."""
+    """It has what a new user needs first; everything else has a page in docs/."""
     assert len(TEXT.splitlines()) <= 180
 
 
@@ -33,7 +33,7 @@ def test_the_readme_names_the_four_types_and_shows_a_short_tool_loop() -> None:
     assert program in PRINTED
 
 
-def test_the_programs_run_as_they_stand(
+def test_the_programs_run_unchanged(
     dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{dragoman_sim.url}/anthropic")
@@ -47,7 +47,7 @@ def test_the_programs_run_as_they_stand(
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
-def test_the_commands_are_understood(line: str) -> None:
+def test_the_commands_are_valid(line: str) -> None:
     # `--report` alone means a table; `main` spells that out before argparse sees it.
     words = ["--report=table" if word == "--report" else word for word in shlex.split(line, comments=True)]
     build_parser().parse_args(words[1:])
@@ -59,7 +59,7 @@ def test_every_kind_of_user_finds_a_command() -> None:
     assert used >= {"ask", "serve", "chat", "convert", "batch", "sim", "inspect", "doctor"}
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_no_link_is_broken() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
         path, _, section = target.partition("#")
         path = path or "README.md"

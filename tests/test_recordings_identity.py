@@ -1,7 +1,7 @@
-"""Laws 1, 3 and 10 on recorded traffic: what clients really send, and what the services really answer.
+"""Laws 1, 3 and 10 on recorded traffic: what clients really send, and what services really answer.
 
-Every body of the formats at hand is decoded and encoded to the same JSON; every request that a service took crosses to
-every other format, and the target's rules find nothing to refuse. tests/accepted_differences.py lists what differs.
+Every recorded body is decoded and encoded to the same JSON; every request that a service accepted crosses to every
+other format, and the rules of the target accept it. tests/accepted_differences.py lists the exceptions.
 """
 
 import json
@@ -27,7 +27,7 @@ _MODEL_IN_PATH = re.compile(r"/models/([^:/]+)")
 
 
 def others(source: str) -> list[str]:
-    """Targets of a crossing. Between the two backends of Google bodies pass as they are: decision 4."""
+    """Targets of a crossing. Google's two services are one family, between which bodies pass unchanged (decision 4)."""
     return [target for target in FORMATS if target != source and not {source, target} <= GOOGLE]
 
 
@@ -48,13 +48,13 @@ def returned(kind: str, body: dict[str, Any], name: str) -> dragoman.Encoded:
 
 
 def expect(found: Mapping[str, str], accepted: Iterable[Accepted]) -> None:
-    """Nothing happened that is not listed."""
+    """Fails for every difference that is not listed."""
     listed = {row.id for row in accepted}
     assert {id: what for id, what in found.items() if id not in listed} == {}
 
 
 def stale(ids: set[str], found: Mapping[str, str], accepted: Iterable[Accepted]) -> set[str]:
-    """Rows whose record was looked at, and nothing happened any more."""
+    """Fails for every row whose record was examined and no longer differs."""
     return {row.id for row in accepted if row.id in ids and row.id not in found}
 
 
@@ -81,7 +81,7 @@ def test_recorded_bodies_come_back_as_they_were(file: str, recordings: Recording
 
 
 def model_for(record: Record, source: str, target: str) -> str:
-    """Within a family the recorded model is asked again; another vendor gets an ordinary model of its own."""
+    """The recorded model within a family; for another vendor an ordinary model of its own."""
     named = _MODEL_IN_PATH.search(record.endpoint)
     return named[1] if named is not None and FAMILY[source] == FAMILY[target] else MODELS[target]
 
@@ -110,7 +110,7 @@ def test_recorded_requests_cross_legally(file: str, recordings: Recordings) -> N
 
 @promise("law:3-legality", "law:9-usage-adds-up")
 @pytest.mark.parametrize("file", FORMAT_OF)
-def test_recorded_answers_please_clients_of_other_formats(file: str, recordings: Recordings) -> None:
+def test_recorded_answers_are_valid_for_clients_of_other_formats(file: str, recordings: Recordings) -> None:
     source = FORMAT_OF[file]
     unreadable = {row.id for row in NOT_DECODED}
     odd: dict[str, str] = {}
@@ -128,12 +128,12 @@ TOO_LONG = {
     "anthropic-messages": "prompt is too long",
     "bedrock-converse": "Input is too long for requested model",
 }
-"""By which words clients of an API know that the context is exceeded."""
+"""The words by which clients of an API recognise that the context is exceeded."""
 
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("file", FORMAT_OF)
-def test_recorded_errors_are_understood(file: str, recordings: Recordings) -> None:
+def test_recorded_errors_cross_with_their_words_and_class_of_status(file: str, recordings: Recordings) -> None:
     """The words of every recorded error reach every other format, under a status of the same class."""
     for record in recordings(file):
         if record.status < 400 or not isinstance(record.response, dict):

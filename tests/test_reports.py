@@ -1,4 +1,4 @@
-"""Failures that users of other libraries reported, as properties over all formats."""
+"""Failures that users of other libraries reported, tested as properties of all formats."""
 
 from typing import Any, get_args
 
@@ -26,7 +26,7 @@ def request_of(**fields: Any) -> ir.Request:
 
 
 def spoken_text(request: ir.Request) -> list[str]:
-    """What the assistant says in words, part by part; some formats say a refusal as text."""
+    """The assistant's text, part by part; some formats have refusals as text."""
     return [
         part.text
         for message in request.messages
@@ -42,7 +42,7 @@ def spoken_text(request: ir.Request) -> list[str]:
 @promise("report:18")
 @each(("source", "target"), PAIRS)
 @each("count", [1, 2, 7])
-def test_as_many_calls_leave_as_came(source: str, target: str, count: int) -> None:
+def test_no_call_is_lost_or_added(source: str, target: str, count: int) -> None:
     calls = tuple(ir.ToolCall(f"call_{number}", "fgh"[number % 3], {"n": number}) for number in range(count))
     answer = ir.Completion((ir.Message("assistant", calls),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1)
     there = dragoman.translate_response(
@@ -85,7 +85,7 @@ def test_results_out_of_order_find_name_and_id_of_their_calls(target: str) -> No
 @promise("report:54")
 @given(pair=strategies.SERVER_PAIRS)
 @each("target", FORMATS)
-def test_what_a_provider_ran_is_neither_run_nor_answered_elsewhere(target: str, pair: tuple[Any, ...]) -> None:
+def test_a_call_that_a_provider_ran_is_neither_run_nor_answered_elsewhere(target: str, pair: tuple[Any, ...]) -> None:
     request = ir.Request("some-model", (USER, ir.Message("assistant", (*pair, ir.Text("done"))), USER))
     encoded = dragoman.encode_request(request, target)
     sent = dragoman.decode_request(encoded.json(), target)
@@ -133,7 +133,7 @@ def test_results_mixed_with_text_all_cross_and_are_joined_again(target: str) -> 
 # ── choice and tools ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-# Here the model is always free to choose: all that a request can say is which tools there are.
+# Here the model is always free to choose: a request can only limit the tools.
 WITHOUT_CHOICE = {"ollama-chat"}
 ASKS_IN_WORDS = {"bedrock-converse"}
 
@@ -142,7 +142,7 @@ ASKS_IN_WORDS = {"bedrock-converse"}
 @each(("source", "target"), PAIRS)
 @each("mode", ["auto", "required"])
 def test_a_choice_among_several_tools_stays_one_among_these(source: str, target: str, mode: Any) -> None:
-    """Named in the choice, or, where there is no such choice, the only tools that are left."""
+    """They are named in the choice, or, if the format has no such choice, the only tools that are sent."""
     request = request_of(tools=TOOLS, tool_choice=ir.ToolChoice(mode, ("f", "g")))
     body = dragoman.encode_request(request, source).json()
     sent = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
@@ -164,7 +164,7 @@ def test_choosing_no_tool_works_everywhere(target: str, *, with_calls: bool) -> 
     assert refusals(encoded, target) == ()
     sent = dragoman.decode_request(encoded.json(), target)
     chosen_none = sent.tool_choice is not None and sent.tool_choice.mode == "none"
-    # Converse has no such choice and wants the tools of a history declared: the model is asked in words, and we say so.
+    # Converse has no such choice and requires the tools of a history: the model is asked in words, which is reported.
     is_asked_in_words = (
         with_calls and target in ASKS_IN_WORDS and "$.tool_choice" in {loss.path for loss in encoded.losses}
     )
@@ -198,7 +198,7 @@ def test_a_providers_own_tool_is_passed_on_mapped_or_reported(target: str, tool:
         assert refusals(encoded, target) == ()
 
 
-# These read neither references nor limits: what can be written otherwise is, and the rest is reported.
+# These ignore references and limits: schemas are rewritten without them if possible, and the rest is reported.
 READS_PART_OF_A_SCHEMA = {"ollama-chat"}
 
 
@@ -247,7 +247,7 @@ def test_structured_output_crosses_with_its_schema(source: str, target: str) -> 
     sent = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
     assert sent.output is not None
     assert sent.output.kind == "schema"
-    # Gemini has no place for the name of a schema but its title.
+    # Gemini has no field for the name of a schema except its title.
     assert {key: value for key, value in sent.output.schema.items() if key != "title"} == WEATHER
 
 
@@ -281,7 +281,7 @@ def test_every_finish_reason_crosses_or_is_reported(source: str, target: str, re
 
 @promise("report:79")
 @pytest.mark.parametrize("source", FORMATS)
-def test_calls_present_mean_tool_calls_whatever_the_word(source: str) -> None:
+def test_an_answer_with_calls_finishes_with_tool_calls_whatever_it_states(source: str) -> None:
     answer = ir.Completion(
         (ir.Message("assistant", (ir.ToolCall("call_1", "f", {}),)),), ir.Finish("stop"), ir.Usage(), "r", "m", 1
     )

@@ -15,7 +15,7 @@ CALL = ir.ToolCall("call_1", "f", {})
 
 
 def encoded_content(result: ir.ToolResult, target: str) -> Any:
-    """The part of the body that says the result, without what only identifies it."""
+    """The content of the result in the body, without what only identifies it."""
     body = dragoman.encode_request(conversation(result), target).body
     if target == "openai-chat":
         return body["messages"][2]["content"]
@@ -71,10 +71,10 @@ def test_each_cell(kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any,
 
 @each(("kind", "value", "openai", "anthropic", "gemini"), TABLE)
 @each("target", FORMATS)
-def test_what_comes_back(
+def test_each_cell_decoded(
     kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any, gemini: Any, target: str
 ) -> None:
-    """Text formats cannot tell data from text, and do not pretend to; errors stay errors, words stay words."""
+    """Formats of text cannot distinguish data from text: both come back as text, and errors as errors."""
     del anthropic, gemini
     result = ir.ToolResult("call_1", "f", kind, value)
     body = dragoman.encode_request(conversation(result), target).json()
@@ -105,7 +105,7 @@ def test_every_format_shows_that_a_tool_failed(source: str, target: str) -> None
 @promise("report:45")
 @each("value", [{"code": 5, "reason": "é"}, ["a", 1], 404, True], ids=repr)
 @each("target", FORMATS)
-def test_errors_that_are_more_than_words(target: str, value: Any) -> None:
+def test_errors_whose_value_is_not_text_cross(target: str, value: Any) -> None:
     body = dragoman.encode_request(conversation(ir.ToolResult("call_1", "f", "error", value)), target).json()
     (again,) = dragoman.decode_request(body, target).messages[2].tool_results
     assert again.is_error

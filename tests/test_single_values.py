@@ -26,14 +26,14 @@ from tests.test_specification_tables import RECEIVED
 
 EVERY = dragoman.formats(None)
 DRAWN = (*FORMATS, *dragoman.formats("record"), "mistral", "gemini-openai")
-"""Formats that generated values go to: all that have a codec of their own, and two servers with rules of their own."""
+"""Formats that generated values go to: all that have a codec of their own, and two servers with restrictions."""
 TEXT_TOO = st.sampled_from((encode_json, lambda value: encode_json(value).decode(), lambda value: value))
 
-# ── the same code ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── the same as in a whole body ───────────────────────────────────────────────────────────────────────────────
 
 
 def without_gaps(request: ir.Request) -> bool:
-    """Whether the conversation could stand alone: it starts with the user, and does not end with the assistant."""
+    """Whether the messages are a valid request: they start with the user and do not end with the assistant."""
     roles = [message.role for message in request.messages if message.role != "system"]
     return roles[:1] == ["user"] and roles[-1:] != ["assistant"]
 
@@ -51,7 +51,7 @@ def test_messages_are_those_of_a_whole_request(target: str, request: ir.Request)
         return
     alone = dragoman.encode_messages(bare.messages, target, model=bare.model)
     if layout(target).system is None and bare.messages[0].role == "system":
-        return  # Responses has a field for system text at the front, and takes it in the list too
+        return  # Responses has a field for system text at the front, and accepts it in the list too
     assert alone.value == whole
 
 
@@ -98,7 +98,7 @@ def test_a_call_there_and_back(name: str, call: ir.ToolCall, form: Callable[[Any
     assert again.name == call.name
     if call.parsed:
         assert again.arguments == call.arguments
-    else:  # some compatible servers refuse text that is not JSON: it is wrapped, which is reported
+    else:  # some compatible servers refuse text that is not JSON: it is wrapped, with a loss
         assert call.arguments_text in (again.arguments_text, again.parsed and again.arguments.get(UNPARSED_KEY))
     assert again.signature == call.signature or any(loss.path == "$.signature" for loss in encoded.losses)
     # As it came, it goes again.
@@ -180,7 +180,7 @@ def test_the_plain_record_of_a_call_is_the_same_from_every_provider(name: str) -
 
 
 @promise("value:round-trip")
-def test_a_signature_stands_in_the_metadata_of_a_plain_record() -> None:
+def test_a_signature_is_in_the_metadata_of_a_plain_record() -> None:
     signed = {"functionCall": {"name": "f", "args": {}, "id": "c"}, "thoughtSignature": "c2ln"}
     plain = dragoman.decode_tool_call(signed, "gemini").plain()
     assert plain == {"id": "c", "name": "f", "arguments": {}, "metadata": {"thoughtSignature": "c2ln"}}
@@ -217,7 +217,7 @@ def test_a_call_is_read_from_every_shape_it_comes_in(name: str) -> None:
 
 
 @promise("value:acceptance")
-def test_objects_of_the_vendors_sdks() -> None:
+def test_calls_are_read_from_objects_of_the_vendors_sdks() -> None:
     anthropic = pytest.importorskip("anthropic.types")
     genai = pytest.importorskip("google.genai.types")
     openai = pytest.importorskip("openai.types.chat")
@@ -291,7 +291,7 @@ def test_results_without_ids_find_their_calls(name: str) -> None:
     encoded = dragoman.encode_tool_results(results, name)
     assert b'"id"' not in encoded.json()
     assert dragoman.decode_tool_results(encoded.value, name, calls=calls) == tuple(results)
-    # Without the calls: by position.
+    # Without the calls, results are paired by position.
     alone = dragoman.decode_tool_results(encoded.value, name)
     assert [result.tool_call_id for result in alone] == [call.id for call in calls]
 
@@ -299,7 +299,7 @@ def test_results_without_ids_find_their_calls(name: str) -> None:
 @promise("value:ids", "law:8-pairs-hold")
 @each("target", EVERY)
 def test_with_the_calls_results_are_sent_in_call_order_under_their_names(target: str) -> None:
-    """As tools that run at the same time give them: in any order, here even without a name."""
+    """Tools that run at the same time finish in any order; here the results even have no name."""
     calls = [ir.ToolCall(f"call_{name}", name, {}) for name in "abc"]
     results = [ir.ToolResult(f"call_{name}", "", "text", f"of {name}") for name in "ca"]
     encoded = dragoman.encode_tool_results(results, target, calls=calls)
@@ -385,7 +385,7 @@ def test_strict_refuses(encode: Callable[[], Any]) -> None:
 
 @promise("value:losses")
 @each("target", EVERY)
-def test_the_frame_around_a_value_reports_nothing(target: str) -> None:
+def test_the_request_made_around_a_value_reports_no_losses(target: str) -> None:
     call = ir.ToolCall("call_1", "f", {"x": 1})
     result = ir.ToolResult("call_1", "f", "text", "x")
     assert dragoman.encode_tool_call(call, target).losses == ()
@@ -397,7 +397,7 @@ def test_the_frame_around_a_value_reports_nothing(target: str) -> None:
 
 
 @promise("value:losses")
-def test_a_provider_tool_that_is_not_there_has_no_value() -> None:
+def test_a_provider_tool_that_the_target_lacks_has_no_value() -> None:
     search = ir.ProviderTool("web_search", "anthropic", {"type": "web_search_20250305", "name": "web_search"})
     encoded = dragoman.encode_tool_definition(search, "gemini")
     assert encoded.value is None
@@ -458,14 +458,14 @@ def test_only_typed_errors(name: str, value: Any, decode: Callable[[Any, str], A
         ([[]], "gemini", "$[0]"),
     ],
 )
-def test_the_path_of_an_error_is_one_in_the_given_value(value: Any, source: str, path: str) -> None:
+def test_the_path_of_an_error_starts_at_the_given_value(value: Any, source: str, path: str) -> None:
     with pytest.raises(DecodeError) as caught:
         dragoman.decode_tool_calls(value, source)
     assert caught.value.path == path
 
 
 @promise("value:bad-input")
-def test_what_is_not_asked_for_is_refused_and_not_left_out() -> None:
+def test_values_beside_the_one_asked_for_are_refused_and_not_ignored() -> None:
     call = RECEIVED["anthropic-messages"]
     with pytest.raises(DecodeError, match="one tool call, got 2"):
         dragoman.decode_tool_call(
@@ -502,7 +502,7 @@ ONE: dict[str, Any] = {
 @promise("value:bad-input")
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("kind", LISTS)
-def test_a_list_that_is_none_is_refused_with_what_to_do(kind: str, target: str) -> None:
+def test_a_single_value_in_place_of_a_list_is_refused_with_a_hint(kind: str, target: str) -> None:
     """A single value in place of a list raised a bare TypeError."""
     with pytest.raises(
         EncodeError, match=r"expected a list of .*: put it in a list, or call the function for a single"
@@ -532,7 +532,7 @@ class Dumped:
 
 @promise("value:bad-input")
 @pytest.mark.parametrize("source", FORMATS)
-def test_bodies_may_be_or_hold_objects_of_the_vendors_sdk(source: str) -> None:
+def test_bodies_may_be_or_contain_objects_of_the_vendors_sdk(source: str) -> None:
     """A response of an SDK was refused, and so was its message in the next request."""
     for body in bodies_of(RESPONSES, source):
         assert dragoman.decode_response(Dumped(**body), source) == dragoman.decode_response(body, source)
@@ -543,7 +543,7 @@ def test_bodies_may_be_or_hold_objects_of_the_vendors_sdk(source: str) -> None:
 
 @promise("value:bad-input")
 @pytest.mark.parametrize("source", [name for name in FORMATS if name != "anthropic-messages"])
-def test_calls_of_a_whole_response_are_refused_with_the_function_that_has_them(source: str) -> None:
+def test_a_whole_response_is_refused_with_the_name_of_the_right_function(source: str) -> None:
     """Only a response of Anthropic is a message as well."""
     answered = [body for body in bodies_of(RESPONSES, source) if dragoman.decode_response(body, source).tool_calls]
     hints = []
@@ -565,13 +565,13 @@ def test_calls_of_a_whole_response_are_refused_with_the_function_that_has_them(s
         ("openai-chats", "'openai-chat'"),
     ],
 )
-def test_an_unknown_format_is_answered_with_the_one_that_was_meant(name: str, meant: str) -> None:
+def test_the_error_for_an_unknown_format_suggests_a_known_one(name: str, meant: str) -> None:
     with pytest.raises(dragoman.UnknownFormat, match=re.escape(f"did you mean {meant}")):
         dragoman.decode_tool_call({}, name)
 
 
 @promise("value:bad-input")
-def test_streams_take_bytes_and_say_so() -> None:
+def test_streams_refuse_text_and_name_bytes() -> None:
     """Text raised "must be str, not bytes" from within."""
     wrong: Any
     for wrong in ("data: {}\n\n", None, {"a": 1}, 5):

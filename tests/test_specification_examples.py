@@ -1,7 +1,7 @@
 """The literal examples of two documents of the earlier systems: the comparison memo (universal records) and the
 specification of structured content (multi-llm-chat).
 
-Where they contradict each other or today's APIs, the ruling that holds is named beside the example.
+Where they contradict each other or today's APIs, the ruling that applies is named beside the example.
 """
 
 import json
@@ -39,7 +39,7 @@ PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PI
 
 
 @promise("seed:weather")
-def test_phase_1_the_call_is_read() -> None:
+def test_phase_1_the_call_is_decoded() -> None:
     seen = dragoman.decode_tool_call(RECEIVED, "openai-chat")
     assert dragoman.encode_tool_call(seen, "universal").value == {
         "id": "call_123",
@@ -91,7 +91,7 @@ def test_is_error_is_written_to_anthropic_if_and_only_if_it_was_stated(source: s
         (message,) = dragoman.encode_tool_result(result, "anthropic-messages").value
         (block,) = message["content"]
         assert {key: block[key] for key in block if key == "is_error"} == stated
-        # Other APIs have no such flag, and the record keeps it as it was.
+        # Other APIs have no such flag, and the record stays as it was.
         assert b"is_error" not in dragoman.encode_tool_result(result, "openai-chat").json()
         again = dragoman.encode_tool_result(result, source).json()
         for key, value in stated.items():
@@ -113,7 +113,7 @@ def test_a_whole_stored_history_states_it_too() -> None:
 
 
 def gemini_answer(record: dict[str, Any], model: str) -> tuple[Any, list[Any]]:
-    """The response object of a stored result, and all the media that the request has."""
+    """The response object of a stored result, and all media of the request."""
     history = [
         {"role": "user", "content": "Look"},
         {"role": "assistant", "tool_calls": [{"id": "c", "name": "f", "arguments": {}}]},
@@ -214,7 +214,7 @@ ANSWERED = {
 HISTORY: list[dict[str, Any]] = [HELLO, CALLED, ANSWERED]
 
 
-def test_the_examples_are_read_and_written_as_they_stand() -> None:
+def test_the_examples_are_read_and_written_unchanged() -> None:
     request = dragoman.decode_request(HISTORY, "multi-llm-chat")
     assert [message.role for message in request.messages] == ["user", "assistant", "tool"]
     assert json.loads(dragoman.encode_request(request, "multi-llm-chat").json()) == HISTORY
@@ -296,7 +296,7 @@ def test_the_example_of_an_error() -> None:
         (5, {"result": 5}),
     ],
 )
-def test_the_rules_of_payloads(payload: Any, response: Any) -> None:
+def test_payloads_follow_the_rules(payload: Any, response: Any) -> None:
     assert parse_tool_response_payload(payload) == response
 
 
@@ -367,7 +367,7 @@ def test_results_in_separate_entries_are_one_turn_in_call_order(target: str) -> 
 
 
 @promise("seed:one-turn")
-def test_the_same_for_what_one_model_sees() -> None:
+def test_results_in_separate_entries_are_one_turn_in_the_view_of_one_model() -> None:
     messages = format_history(scattered("gemini"), "gemini")
     assert [message["role"] for message in messages] == ["user", "model", "user", "user"]
     assert [part["function_response"]["name"] for part in messages[2]["parts"]] == ["a", "b"]
@@ -378,7 +378,7 @@ def test_the_same_for_what_one_model_sees() -> None:
 
 
 @promise("seed:one-turn")
-def test_a_word_between_results_does_not_part_them() -> None:
+def test_text_between_results_does_not_separate_them() -> None:
     history = scattered("gemini")
     history[3], history[4] = history[4], history[3]
     messages = format_history(history, "gemini")
@@ -425,7 +425,7 @@ def test_the_order_is_that_of_arrival_for_any_cut() -> None:
 @promise("seed:whole-call", "law:7-no-guessing")
 @pytest.mark.parametrize("finish", ["SAFETY", "PROHIBITED_CONTENT", "MALFORMED_FUNCTION_CALL", "MAX_TOKENS"])
 def test_a_call_of_an_answer_that_ends_badly(finish: str) -> None:
-    """Known at once, it is not a chunk; known later, an error follows that says not to run it."""
+    """If the bad end is known at once, the call is not emitted; otherwise an error follows that says not to run it."""
     chunks = [chunk(call("rm", {"p": "/"})), chunk(finish=finish)]
     assert [one["type"] for one in at_once(*chunks) if one["type"] == "tool_call"] == []
     first, second, last = step_by_step(*chunks)
@@ -455,8 +455,8 @@ def test_empty_arguments_are_followed_by_real_ones(begun: dict[str, Any], later:
 
 
 @promise("seed:empty-arguments")
-def test_what_is_two_calls_stays_two_calls() -> None:
-    """Two of one chunk are two; so are two that both have arguments, and two of other names."""
+def test_two_calls_are_not_merged() -> None:
+    """Calls are two if they come in one chunk, both have arguments, or have different names."""
     both = [chunk(call("search", {}), call("search", {"q": "test"})), STOP]
     assert [one["content"]["arguments"] for one in at_once(*both)] == [{"q": "test"}, {}]
     twice = [chunk(call("search", {"q": "a"})), chunk(call("search", {"q": "b"})), STOP]

@@ -1,6 +1,6 @@
-"""The five conversion tables of the first specification, cell by cell, one value at a time and to the letter.
+"""The five conversion tables of the first specification, cell by cell, one value at a time, byte for byte.
 
-Where the wire formats have moved on since, the ruling is named beside the cell.
+Where the wire formats have changed since, the ruling that applies is named beside the cell.
 """
 
 import json
@@ -51,7 +51,7 @@ WITHOUT_IDS = {"gemini", "vertex", "ollama-chat"}
 def test_a_call_received(source: str) -> None:
     call = dragoman.decode_tool_call(RECEIVED[source], source)
     assert call.name == "get_weather"
-    assert call.arguments == ARGUMENTS  # native values, whatever the wire had
+    assert call.arguments == ARGUMENTS  # native values, however the wire spelled them
     if source in WITHOUT_IDS:
         assert call.id
         assert call.invented_id
@@ -89,9 +89,9 @@ PLAIN = {"name": "get_weather", "description": "天気を調べる"}
 
 DEFINED: dict[str, Any] = {
     "openai-chat": {"type": "function", "function": {**PLAIN, "parameters": SCHEMA, "strict": True}},
-    # «strict» was OpenAI's alone when the table was written; Anthropic has it now.
+    # When the table was written, only OpenAI had `strict`; Anthropic has it now.
     "anthropic-messages": {**PLAIN, "input_schema": SCHEMA, "strict": True},
-    # JSON Schema as it is has a field of its own since: `parameters` takes a subset of OpenAPI's.
+    # Unchanged JSON Schema now has a field of its own; `parameters` takes a subset of OpenAPI's schemas.
     "gemini": {"functionDeclarations": [{**PLAIN, "parametersJsonSchema": SCHEMA}]},
     "openai-responses": {"type": "function", **PLAIN, "parameters": SCHEMA, "strict": True},
     "bedrock-converse": {"toolSpec": {**PLAIN, "inputSchema": {"json": SCHEMA}, "strict": True}},
@@ -179,7 +179,7 @@ def test_a_choice_as_the_specification_spells_it() -> None:
 
 @each("target", dragoman.formats(None))
 def test_a_call_sent_again(target: str) -> None:
-    """As it was received, on every wire that takes its id."""
+    """It is the call as received, in every format that accepts its id."""
     encoded = dragoman.encode_tool_call(CALL, target)
     assert encoded.losses == ()
     expected = RECEIVED[target]
@@ -188,7 +188,7 @@ def test_a_call_sent_again(target: str) -> None:
     elif target == "ollama-chat":
         expected = {**expected, "id": "call_1"}
     elif target == "mistral":
-        expected = {**expected, "id": encoded.value["id"]}  # ids have nine letters there
+        expected = {**expected, "id": encoded.value["id"]}  # ids have nine characters there
     assert encoded.value == expected
     assert "東京" in encoded.json().decode()
 

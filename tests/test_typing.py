@@ -1,4 +1,4 @@
-"""Programs of users under strict type checkers: every file in tests/typing uses the public API and nothing else.
+"""Strict type checkers accept programs of users: every file in tests/typing uses the public API and nothing else.
 
 mypy runs with our own settings, which are strict. pyright is run as basedpyright, which is the same checker packed with
 the Node.js it needs, so that it comes from PyPI alone; strict mode is pyright's own.
@@ -39,13 +39,13 @@ part: AnyPart = Request("m", [])
 
 
 def mypy(*paths: Path) -> list[int]:
-    """The lines that mypy complains about."""
+    """The lines that mypy reports."""
     ran = _run("mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary", *map(str, paths))
     return [int(line.split(":")[1]) for line in ran.stdout.splitlines() if ": error:" in line]
 
 
 def pyright(folder: Path, *paths: Path) -> list[int]:
-    """The lines that pyright complains about in strict mode."""
+    """The lines that pyright reports in strict mode."""
     settings = {
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
@@ -84,7 +84,7 @@ def test_pyright_finds_nothing_in_the_programs(tmp_path: Path) -> None:
 
 @promise("front:typed")
 def test_both_find_every_mistake(tmp_path: Path) -> None:
-    """So that a check which sees no types at all cannot pass."""
+    """Without this, a checker that found no types at all would pass."""
     program = tmp_path / "mistakes.py"
     program.write_text(MISTAKES, encoding="utf-8")
     wrong = set(range(3, 3 + len(MISTAKES.strip().splitlines()) - 1))

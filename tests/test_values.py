@@ -1,4 +1,4 @@
-"""The ground: exact JSON, equality, repr, the intermediate format as JSON, and the views that read it."""
+"""Values: exact JSON, equality, repr, the intermediate format as JSON, and the views that read it."""
 
 import copy
 import json
@@ -45,8 +45,8 @@ HARD = [
 
 
 @each("text", HARD)
-def test_hard_json_passes_through_arguments_to_the_letter(text: str) -> None:
-    """Where the wire gave text it stays that text; where it gave an object, its bytes stay the same JSON."""
+def test_hard_json_passes_through_arguments_byte_for_byte(text: str) -> None:
+    """Text on the wire stays that text; the bytes of an object on the wire stay the same JSON."""
     spelled = f'{{"x": {text}}}'
     body = json.dumps(
         {
@@ -132,18 +132,18 @@ def test_json_text_is_compact_unescaped_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"x": [float("-inf")]}], ids=repr)
-def test_what_json_cannot_say_is_refused_instead_of_becoming_null(value: Any) -> None:
+def test_values_that_json_lacks_are_refused_instead_of_becoming_null(value: Any) -> None:
     with pytest.raises(dragoman.EncodeError, match="NaN"):
         compact_text(value)
     with pytest.raises(dragoman.EncodeError, match="NaN"):
         to_raw(value)
 
 
-def test_null_itself_is_fine() -> None:
+def test_null_itself_is_accepted() -> None:
     assert compact_text({"x": [None]}) == '{"x":[null]}'
 
 
-def test_one_line_for_framings_that_end_at_a_newline() -> None:
+def test_json_for_framings_that_end_at_a_newline_is_one_line() -> None:
     assert bytes(single_line(Raw(b'{"a":\n1.0,\r\n"b":"x\\ny"}'))) == b'{"a":1.0,"b":"x\\ny"}'
     raw = Raw(b'{"a": 1}')
     assert single_line(raw) is raw
@@ -152,7 +152,7 @@ def test_one_line_for_framings_that_end_at_a_newline() -> None:
 # ── equality, repr, copies ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_two_values_are_equal_when_they_read_the_same() -> None:
+def test_values_with_the_same_meaning_are_equal() -> None:
     assert ir.ToolCall("c", "f", {"a": 1}) == ir.ToolCall("c", "f", Raw(b'{ "a" : 1 }'))
     assert ir.ToolCall("c", "f", {"a": 1}) != ir.ToolCall("c", "f", Raw(b'{"a":2}'))
     assert ir.ToolResult("c", "f", "data", [1, None]) == ir.ToolResult("c", "f", "data", Raw(b"[1, null]"))
@@ -160,7 +160,7 @@ def test_two_values_are_equal_when_they_read_the_same() -> None:
     assert ir.Message("user", "hi") != ir.Message("assistant", "hi")
 
 
-def test_which_of_two_spellings_it_was_is_kept() -> None:
+def test_a_string_and_a_list_of_one_text_keep_their_form() -> None:
     assert ir.Message("user", "hi").content_held == "hi"
     assert ir.Message("user", (ir.Text("hi"),)).content_held == (ir.Text("hi"),)
 
@@ -172,13 +172,13 @@ def test_unparsed_calls_compare_and_print_without_raising() -> None:
     assert "{broken" in repr(broken)
 
 
-def test_repr_says_what_is_there_and_nothing_else() -> None:
+def test_repr_shows_fields_that_are_set_and_no_others() -> None:
     assert repr(ir.Text("hi")) == "Text(text='hi')"
     assert repr(ir.Message("user", "hi")) == "Message(role='user', parts=(Text(text='hi'),))"
     assert repr(ir.ToolCall("c", "f", Raw(b'{"a":1}'))) == "ToolCall(id='c', name='f', arguments={'a': 1})"
 
 
-def test_repr_shows_metadata_as_what_it_says() -> None:
+def test_repr_shows_metadata_as_values() -> None:
     text = ir.Text("hi", metadata={"google": {"x": Raw(b'{"a":1}')}})
     assert "object at 0x" not in repr(text)
     assert repr(text) == "Text(text='hi', metadata={'google': {'x': {'a': 1}}})"
@@ -198,7 +198,7 @@ def test_values_are_frozen() -> None:
 
 
 @pytest.mark.parametrize("target", FORMATS)
-def test_encoded_bodies_compare_print_and_travel(target: str) -> None:
+def test_encoded_bodies_can_be_compared_printed_and_pickled(target: str) -> None:
     request = ir.Request("m", (ir.Message("user", "hi"),), seed=1, top_k=2)
     first, second = dragoman.encode_request(request, target), dragoman.encode_request(request, target)
     assert first == second
@@ -245,7 +245,7 @@ def test_a_stored_request_leaves_as_the_same_bytes(name: str, request: ir.Reques
     assert dragoman.encode_request(stored, name).json() == dragoman.encode_request(decoded, name).json()
 
 
-def test_json_says_the_kind_of_each_part() -> None:
+def test_json_has_the_kind_of_each_part() -> None:
     message = ir.Message("assistant", (ir.Text("hi"), ir.ToolCall("c", "f", {"a": 1})))
     assert json.loads(msgspec.json.encode(message)) == {
         "role": "assistant",
@@ -310,7 +310,7 @@ def test_views_of_a_call_and_a_result() -> None:
     assert bytes(ir.ToolResult("c", "f", "data", Raw(b"1.0")).value_held) == b"1.0"
 
 
-def test_usage_knows_what_was_not_cached() -> None:
+def test_usage_has_the_count_of_uncached_tokens() -> None:
     assert ir.Usage(100, 5, cached=80, cache_written=15).uncached_input == 5
     assert ir.Usage(100, 5).uncached_input == 100
 

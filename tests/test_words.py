@@ -1,4 +1,4 @@
-"""Words that make readers stumble stay out of docstrings, comments and messages, and out of the names of tests."""
+"""Docstrings, comments, messages and names of tests do not use words that make readers stumble."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src" / "dragoman"
 TESTS = ROOT / "tests"
 
-# Pattern -> why it is kept out, and what to write instead.
+# Pattern -> what is wrong with it, and what to write instead.
 STUMBLING = {
     r"nobody|somebody|whoever": "a riddle: name the client, the caller, the user, the process",
     r"anew|in vain|thought better of": "archaic: again, without success, declined",
@@ -40,10 +40,10 @@ EMPTY_NAMES = {
     "owed": "signatures, pending_signature",
     "spoken": "messages, turns, format",
 }
-# The event of the chat's page that a user's message starts is called `said`.
+# `said` is the name of an event of the chat's page.
 ALLOWED_NAMES = frozenset({"Said"})
 
-# Sentences that are data, not prose of ours.
+# Sentences that are data, not our own prose.
 ALLOWED = frozenset(
     {
         "a river carries words between two towns that share no language and nobody loses one",

@@ -1,4 +1,4 @@
-"""The weather example of the specification, to the letter: one call, one result, three vendors.
+"""The weather example of the specification, byte for byte: one call, one result, three vendors.
 
 The model asks for get_weather in Tokyo; the application answers {temp: 22, condition: sunny}.
 """

@@ -1,4 +1,4 @@
-"""The house: one arrow between the layers, the same rooms in every codec, and nothing loaded that is not needed."""
+"""Imports go in one direction, every codec folder has the same modules, and nothing is loaded that is not needed."""
 
 import ast
 import os
@@ -42,7 +42,7 @@ CORE = (
 
 @cache
 def loaded_by(statements: str) -> set[str]:
-    """Top-level names of what a fresh interpreter has loaded beyond what it starts with."""
+    """Top-level names of the modules that a fresh interpreter has loaded after the statements, without its own."""
     script = f"import sys; before = set(sys.modules)\n{statements}\nprint(*(set(sys.modules) - before))"
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     ran = subprocess.run(  # noqa: S603
@@ -56,11 +56,11 @@ def forbidden_in(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("module", CORE)
-def test_the_core_loads_no_network_no_clock_and_no_chance(module: str) -> None:
+def test_the_core_loads_no_network_no_clock_and_no_random_numbers(module: str) -> None:
     assert forbidden_in(loaded_by(f"import {module}")) - forbidden_in(loaded_by("import msgspec")) == set()
 
 
-def test_codecs_at_work_load_no_network_no_clock_and_no_chance() -> None:
+def test_conversions_load_no_network_no_clock_and_no_random_numbers() -> None:
     work = """
 import dragoman
 for source in dragoman.formats():
@@ -85,7 +85,7 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
 
 # ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# One arrow: a layer may import what stands in its row, and itself. A file is found by the longest prefix of its name.
+# A layer may import itself and the layers in its row. A module belongs to the layer with the longest matching prefix.
 LAYERS: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "ir": frozenset({"errors"}),
@@ -108,7 +108,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "event_writer": frozenset({"ir", "losses", "codecs", "passes", "event_reader"}),
     "multipart": frozenset(),
 }
-# Front doors, which may use everything below them.
+# Packages above the layers, which may import all of them.
 ABOVE = (
     "cli",
     "__init__",
@@ -130,9 +130,9 @@ ABOVE = (
 
 @cache
 def imports_of(path: Path) -> tuple[str, ...]:
-    """Modules of ours that this file imports, without the package's own name; not those only type checkers see.
+    """Modules of ours that this file imports, without `dragoman.`, and without imports for type checkers alone.
 
-    Read once: several tests ask about every file, and parsing them all takes seconds.
+    Cached: several tests need this of every file, and parsing them all takes seconds.
     """
     found: list[str] = []
     open_nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
@@ -173,7 +173,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
 
 
-def test_the_arrow_points_one_way() -> None:
+def test_imports_go_in_one_direction() -> None:
     wrong = []
     for path in files():
         module = name_of(path)
@@ -189,20 +189,20 @@ def test_the_arrow_points_one_way() -> None:
     assert wrong == []
 
 
-# Packages above the layers, each with those that may import it. Nothing imports the command line.
-LEANED_ON: dict[str, frozenset[str]] = {
+# Packages above the layers -> the only packages that may import them. Nothing imports the command line.
+IMPORTERS: dict[str, frozenset[str]] = {
     "cli": frozenset({"cli", "__main__"}),
     "chat": frozenset({"chat", "web", "cli", "gateway"}),
 }
 
 
-@pytest.mark.parametrize("room", LEANED_ON)
-def test_the_rooms_above_do_not_lean_on_each_other(room: str) -> None:
+@pytest.mark.parametrize("package", IMPORTERS)
+def test_a_package_above_the_layers_is_imported_by_few_others(package: str) -> None:
     wrong = [
         f"{name_of(path)} imports {imported}"
         for path in files()
         for imported in imports_of(path)
-        if imported.split(".")[0] == room and name_of(path).split(".")[0] not in LEANED_ON[room]
+        if imported.split(".")[0] == package and name_of(path).split(".")[0] not in IMPORTERS[package]
     ]
     assert wrong == []
 
@@ -218,7 +218,7 @@ def test_no_module_below_the_command_line_imports_the_page() -> None:
     assert wrong == []
 
 
-def test_codecs_do_not_know_each_other() -> None:
+def test_codecs_do_not_import_each_other() -> None:
     folders = {path.name for path in (PACKAGE / "codecs").iterdir() if path.is_dir() and path.name != "__pycache__"}
     wrong = []
     for folder in folders:
@@ -234,14 +234,14 @@ def test_codecs_do_not_know_each_other() -> None:
     assert wrong == []
 
 
-def test_the_judges_do_not_know_the_codecs() -> None:
-    """A codec and its judge must not share a misunderstanding."""
+def test_the_simulators_import_only_each_other() -> None:
+    """A codec and the rules that judge it must not share a misunderstanding."""
     for path in (PACKAGE / "sim").rglob("*.py"):
         assert all(imported.startswith("sim") for imported in imports_of(path)), path
 
 
-# The only rooms that an extra furnishes; what stands around them does without.
-FURNISHED = {"sim.server": {"aiohttp"}, "sim.pytest_plugin": {"pytest"}}
+# The only modules of the layers that need a package of an extra.
+WITH_EXTRAS = {"sim.server": {"aiohttp"}, "sim.pytest_plugin": {"pytest"}}
 
 
 def test_the_core_imports_the_standard_library_and_msgspec_only() -> None:
@@ -249,17 +249,17 @@ def test_the_core_imports_the_standard_library_and_msgspec_only() -> None:
     for path in files():
         if layer_of(name_of(path)) is None:
             continue
-        allowed = everywhere | FURNISHED.get(name_of(path), set())
+        allowed = everywhere | WITH_EXTRAS.get(name_of(path), set())
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [node.module] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             assert {str(name).split(".")[0] for name in names} <= allowed, path
 
 
-# ── rooms ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── modules of a codec ────────────────────────────────────────────────────────────────────────────────────────
 
 # Every codec folder has these files, with at least these public names.
-ROOMS: dict[str, frozenset[str]] = {
+MODULES_OF_A_CODEC: dict[str, frozenset[str]] = {
     "wire": frozenset(),
     "foreign_signatures": frozenset(),
     "parts": frozenset(),
@@ -310,9 +310,9 @@ FOLDERS = sorted(path.parent.name for path in (PACKAGE / "codecs").glob("*/reque
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_codec_has_the_same_rooms(folder: str) -> None:
-    for room, names in ROOMS.items():
-        path = PACKAGE / "codecs" / folder / f"{room}.py"
+def test_every_codec_has_the_same_modules(folder: str) -> None:
+    for module, names in MODULES_OF_A_CODEC.items():
+        path = PACKAGE / "codecs" / folder / f"{module}.py"
         assert path.is_file(), path
         assert names <= public_names(path), path
 
@@ -323,10 +323,10 @@ def test_every_format_has_a_codec() -> None:
         assert codec(name).profile.name == name
 
 
-# ── the front door ────────────────────────────────────────────────────────────────────────────────────────────
+# ── public names ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_name_of_the_front_door_opens() -> None:
+def test_every_public_name_can_be_read() -> None:
     for name in dragoman.__all__:
         assert getattr(dragoman, name) is not None
     assert set(dragoman.__all__) <= set(dir(dragoman))
@@ -338,7 +338,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_no_name_of_a_provider_decides_anything_outside_its_codec() -> None:
-    """`if name == "anthropic"` belongs into a profile."""
+    """A difference such as `if name == "anthropic"` belongs in a profile."""
     words = {"openai", "anthropic", "google", "gemini", "vertex", "ollama", "cohere", *dragoman.formats()}
     wrong = []
     for path in files():
@@ -380,13 +380,13 @@ def test_what_make_run_needs_is_a_part_of_the_lock() -> None:
     assert set(pins) <= set(PINNED.findall(whole)), "python scripts/refresh_lock.py --hashes"
 
 
-# ── what a folder holds ───────────────────────────────────────────────────────────────────────────────────────
+# ── contents of a folder ──────────────────────────────────────────────────────────────────────────────────────
 
 PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: str(folder.relative_to(ROOT)))
-def test_every_folder_says_what_it_holds(folder: Path) -> None:
+def test_every_folder_describes_its_modules(folder: Path) -> None:
     docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
     assert docstring
     rows = [line.partition(":")[0] for line in docstring.splitlines() if line.startswith("- ")]
