@@ -53,6 +53,27 @@ _CONFIGURATION = """\
 line and column. `SIGHUP` makes `serve` read the file again. An example with comments:
 [the gateway](gateway.md#configuration).
 """
+_ENVIRONMENT = """\
+## Environment variables
+
+Keys and URLs of providers have the variables of the vendors' SDKs: see [providers](providers.md#all-of-them).
+
+| variable | |
+|---|---|
+| `DRAGOMAN_CONFIG` | The configuration file, unless `--config` names one. |
+| `DRAGOMAN_MODEL` | The default model of `ask` and `run`: `provider/model` or a route. |
+| `DRAGOMAN_PAGE_PASSWORD` | The administrator's password for the gateway's page. |
+| `DRAGOMAN_CHAT_PASSWORD` | The password of `dragoman chat --web`, unless `--password-file` names a file. |
+| `DRAGOMAN_KEYRING` | `off` keeps stored keys in a file, even if there is a keyring. |
+| `DRAGOMAN_CATALOGUE` | Files with further rows of the catalogue of models, separated like the entries of `PATH`. |
+| `DRAGOMAN_LOCAL_CONTEXT`, `DRAGOMAN_LOCAL_THREADS` | Context window and threads of `local/…`. |
+| `CHAT_MODEL_NAME` | The model of a default participant of the chat, such as `CHAT_MODEL_CLAUDE`. |
+| `CHAT_CONTEXT`, `CHAT_CONTEXT_NAME` | The context window of all participants, or of one. |
+| `CHAT_HISTORY_DIR`, `CHAT_HISTORY_USER_ID` | The folder of conversations, and the user who owns them. |
+| `OTEL_…` | See [monitoring](gateway.md#monitoring). |
+| `NO_COLOR`, `FORCE_COLOR` | Turn colours off, or on in a pipe. |
+| `XDG_CONFIG_HOME`, `XDG_DATA_HOME` | Replace `~/.config` and `~/.local/share`. |
+"""
 _COMMANDS = """\
 # Commands
 
@@ -76,7 +97,7 @@ def described(table: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def configuration() -> str:
-    return "\n".join([_CONFIGURATION, *(_section(name, table) for name, table in _SECTIONS)])
+    return "\n".join([_CONFIGURATION, *(_section(name, table) for name, table in _SECTIONS), _ENVIRONMENT])
 
 
 def _section(name: str, table: type[msgspec.Struct]) -> str:

@@ -433,6 +433,15 @@ def test_every_setting_of_every_table_is_in_the_reference() -> None:
 
 
 @promise("gateway:documented")
+def test_every_environment_variable_of_our_own_is_in_the_reference() -> None:
+    page = reference_docs.configuration()
+    built_from = {"DRAGOMAN_COMPILE", "DRAGOMAN_KEY"}  # read by the build, and by Codex
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    names = set(re.findall(r"\bDRAGOMAN_[A-Z_]+|\bCHAT_HISTORY_[A-Z_]+", sources)) - built_from
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+@promise("gateway:documented")
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse words its help differently in each version")
 def test_the_commands_page_is_that_of_the_code() -> None:
     """If this fails: python scripts/reference_docs.py."""
