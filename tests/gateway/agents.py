@@ -1,8 +1,8 @@
-"""Coding agents as people run them without a screen: a shell with what `--print-env` prints, then their own command.
+"""Runs coding agents as users run them in scripts: a shell runs what `--print-env` prints, then the agent's command.
 
-The simulated model asks for a shell command; the agent runs it and sends the result; only then does the model say the
-word that counts. HOME is a folder of its own, telemetry is off, and proxies lead nowhere, so that whatever asks one for
-any other host refuses the connection at once.
+The simulated model asks for a shell command; the agent runs it and sends the result; only then does the model answer
+with `WORD`. HOME is a separate folder, telemetry is off, and the proxy variables name a port where nothing listens, so
+that connections to any other host are refused immediately.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ LOOPBACK_ONLY = {
 class Agent:
     recipe: str
     program: str
-    """Within `node_modules`; the first that fits."""
+    """Pattern of the program in `node_modules`; the first match is used."""
     command: tuple[str, ...]
     tool: str
-    """That runs a shell command, which is its `argument`."""
+    """The agent's tool that runs a shell command, given in `argument`."""
     argument: str
     format: str
-    """That it speaks."""
+    """The API that it uses."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Beside the recipe: silence, and no questions to people."""
+    """Variables besides those of the recipe: no telemetry, no prompts for confirmation."""
 
 
 AGENTS: Mapping[str, Agent] = {
@@ -97,7 +97,7 @@ AGENTS: Mapping[str, Agent] = {
 def turns(agents: Iterable[Agent] = AGENTS.values()) -> list[dict[str, object]]:
     """A script for the simulated model: a fixed text after a result, otherwise a call of the agent's own tool.
 
-    Some ask for a title first, without tools: those get words.
+    Some agents first ask for a title, without tools: those requests get a text.
     """
     calls = [
         {
@@ -113,7 +113,7 @@ def turns(agents: Iterable[Agent] = AGENTS.values()) -> list[dict[str, object]]:
 
 
 def printed(client: str, url: str, model: str) -> str:
-    """What the command prints, for a gateway at this address."""
+    """Return what `dragoman serve --print-env` prints for a gateway at this address."""
     command = [sys.executable, "-m", "dragoman", "serve", "--port", str(urlsplit(url).port), "--print-env", client]
     completed = subprocess.run(  # noqa: S603 - our own
         [*command, "--model", model], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, check=True
@@ -133,7 +133,7 @@ class Ended:
 
 
 def in_shell(lines: str, command: Iterable[str], *, home: Path, path: Path, environment: Mapping[str, str]) -> Ended:
-    """The printed lines are run as they are, by a shell that stops at the first that fails; then the command."""
+    """Run the printed lines unchanged, in a shell that stops at the first error, and then the command."""
     work = home / "work"
     work.mkdir(exist_ok=True)
     given = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": str(home), "TERM": "dumb", **LOOPBACK_ONLY, **environment}
@@ -155,7 +155,7 @@ def _text(raw: bytes | None) -> str:
 
 
 def run(agent: Agent, program: Path, *, url: str, model: str, home: Path) -> Ended:
-    """Whether the loop came to its end: the word, from an agent that says it went well."""
+    """Run the agent. The result is good if the agent exits without an error and its output contains `WORD`."""
     shortcuts = home / "bin"
     shortcuts.mkdir(parents=True)
     (shortcuts / agent.command[0]).symlink_to(program.resolve())

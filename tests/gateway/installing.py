@@ -1,9 +1,9 @@
-"""Clients that are not in requirements.lock, put into `.clients` once: npm packages, and a layer of Python packages.
+"""Installs clients that are not in requirements.lock into `.clients`: npm packages, and a layer of Python packages.
 
     python -m tests.gateway.installing
 
-does it beforehand; otherwise the first worker installs and the others wait. Where that cannot be done, tests are
-skipped with a reason that begins with `NOT TRIED`, which the end of the run repeats (tests/conftest.py).
+installs them beforehand; otherwise the first test worker does while the others wait. If they cannot be installed, tests
+are skipped with a reason that begins with `NOT TRIED`, which the test summary repeats (tests/conftest.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HERE = Path(__file__).parent / "clients"
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("DRAGOMAN_CLIENTS") or ROOT / ".clients")
 PATIENCE = 300
-# One run of the suite fails once, not once for each of its workers.
+# All workers of one test run have the same id, so that a failed installation is not repeated by each of them.
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
 
 
@@ -38,7 +38,7 @@ class CannotInstall(Exception):
 
 
 def npm_packages(folder: Path = FOLDER, pins: Path = HERE, name: str = "npm") -> Path:
-    """`node_modules`, with what package-lock.json pins. None of the packages needs its scripts."""
+    """Return `node_modules` with the pins of package-lock.json. None of the packages needs its install scripts."""
     sources = (pins / "package.json", pins / "package-lock.json")
 
     def install(place: Path) -> None:
@@ -58,8 +58,10 @@ def front_end_packages(folder: Path = FOLDER) -> Path:
 
 
 def python_packages(folder: Path = FOLDER, name: str = "python") -> Path:
-    """`bin` of an environment with what python.lock pins. What the tests' own environment has already is taken from it:
-    its packages lie beneath, so that pip finds them and fetches only those of other versions."""
+    """Return `bin` of a virtual environment with the pins of python.lock.
+
+    It is layered on the tests' own environment, so that pip fetches only packages of other versions.
+    """
     lock = HERE / f"{name}.lock"
 
     def install(place: Path) -> None:
@@ -75,7 +77,7 @@ def python_packages(folder: Path = FOLDER, name: str = "python") -> Path:
 
 
 def more_python_packages(folder: Path = FOLDER) -> Path:
-    """The same for frameworks that want other versions of what those of python.lock need."""
+    """Return the same for frameworks that need other versions of the dependencies than those in python.lock."""
     return python_packages(folder, "python-more")
 
 
@@ -85,7 +87,7 @@ def storage_packages(folder: Path = FOLDER) -> Path:
 
 
 def _once(name: str, sources: tuple[Path, ...], install: Callable[[Path], None], folder: Path) -> Path:
-    """A stamp says of which pins it is made, or in which run it failed and why."""
+    """Install once. One file records the digest of the pins, another one the run in which it failed, and why."""
     interpreter = f"{sys.prefix} {sys.version}".encode()
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + interpreter).hexdigest()
     place, stamp, failure = folder / name, folder / f"{name}.stamp", folder / f"{name}.failure"
@@ -124,7 +126,7 @@ def _run(command: list[str], place: Path) -> None:
 
 
 def installed(client: str, packages: Callable[[], Path], program: str) -> Path:
-    """The path of a client's program. Skips the test, and says so, where there is none."""
+    """Return the path of a client's program. Skips the test if it cannot be installed."""
     try:
         folder = packages()
     except CannotInstall as error:

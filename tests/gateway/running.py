@@ -1,4 +1,4 @@
-"""A gateway in a thread of its own, as clients see it: an address."""
+"""Runs a gateway in a separate thread; tests use its URL, as clients do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def configured(text: str, environment: Mapping[str, str] | None = None) -> Setti
 
 
 def every_format(url: str) -> Config:
-    """A provider for each format, named after it: so a vendor's two APIs do not stand in for each other."""
+    """Return a configuration with a provider named after each format, so that no API stands in for another."""
     tables = []
     for name, base in simulators_at(url).items():
         region = 'region = "us-east-1"\n' if name == "bedrock" else ""
@@ -49,7 +49,7 @@ def on_any_port(config: Config) -> Config:
 
 
 class Lines(Log):
-    """The log, kept."""
+    """Keeps the log lines for assertions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class RunningGateway:
             await self._stop.wait()
 
     def requests(self, count: int) -> list[dict[str, Any]]:
-        """The log of as many requests: a client has its answer a moment before the line is written."""
+        """Wait for the log lines of this many requests: each is written a moment after the client has its answer."""
         end = time.monotonic() + TIMEOUT
         while True:
             records = [line for line in self.log.lines if line["event"] == "request"]
@@ -159,7 +159,7 @@ class Got:
 def send(
     url: str, path: str, body: object = None, headers: Mapping[str, str] | None = None, method: str = "POST"
 ) -> Got:
-    """One request, read to its end."""
+    """Send one request and read the whole answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT)
     raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -174,7 +174,7 @@ def send(
 
 @contextmanager
 def connected(url: str) -> Iterator[socket.socket]:
-    """Bytes as they are."""
+    """Open a plain connection for raw bytes."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT) as sock:
         yield sock

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 class Reply(Struct, frozen=True):
     data: bytes
-    """As it goes over the wire; empty closes the connection without an answer."""
+    """The bytes of the answer; if empty, the connection is closed without one."""
     keeps_open: bool = False
     """Whether the connection may carry another request."""
 
@@ -37,7 +37,7 @@ def completion(text: str = "fine") -> dict[str, Any]:
 
 
 class ScriptedUpstream:
-    """Replies in turn; the last one is given for ever."""
+    """Sends the replies in turn, and then repeats the last one."""
 
     def __init__(self, *replies: Reply) -> None:
         self.heads: list[str] = []
@@ -54,7 +54,7 @@ class ScriptedUpstream:
         return len(self.heads)
 
     def table(self, name: str, kind: str = "openai-chat", more: str = "") -> str:
-        """A provider of a gateway's configuration."""
+        """Return the table of this provider in a gateway's configuration."""
         return f'[providers.{name}]\nkind = "{kind}"\nbase_url = "{self.url}"\napi_key = "upstream-key"\n{more}\n'
 
     def _accept(self) -> None:

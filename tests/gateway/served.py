@@ -1,4 +1,4 @@
-"""A gateway in a process of its own, as `dragoman serve` starts it: with uvloop, and memory that can be measured."""
+"""Runs a gateway in a separate process with `dragoman serve`: with uvloop, and memory that can be measured."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Served:
         return (int(fields[11]) + int(fields[12])) / 100
 
     def wait_for(self, word: str) -> None:
-        """Until a line of its log has this word."""
+        """Wait until a line of its log contains this word."""
         until(lambda: any(word in line for line in list(self.lines)), f"no line of the log has {word!r}")
 
     def connect(self) -> socket.socket:
@@ -51,7 +51,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, text: str, *arguments: str, within: Sequence[str] = ()) -> Iterator[Served]:
-    """`within` is a command that runs the command that follows it."""
+    """Start the gateway. `within` is a command that is put in front of the gateway's own."""
     file = folder / "gateway.toml"
     file.write_text(text)
     clean = {name: value for name, value in environment().items() if name not in _KEYS}

@@ -1,4 +1,4 @@
-"""Many streams at once, upstreams that fail, clients that leave: every event once, every request accounted for.
+"""Many streams at once, upstreams that fail, clients that disconnect: each event arrives once, each request is counted.
 
 python -m tests.gateway.soak --seconds 600 --streams 100
 """
@@ -30,7 +30,7 @@ _WORD = re.compile(rb"<(\d+)>")
 
 
 class Upstream(asyncio.Protocol):
-    """Numbered pieces; the API key selects how it fails. Speaks Chat."""
+    """Streams numbered pieces of a chat completion. The API key selects how it fails."""
 
     open = 0
 

@@ -1,4 +1,4 @@
-"""What a request may take before it has shown a key, and how much and how long after: a real gateway process."""
+"""What a request may cost without a key, and how large and slow it may be with one; with a real gateway process."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ KEYED = POST + b"authorization: Bearer sesame\r\n"
 
 @pytest.fixture(scope="module")
 def locked(dragoman_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Default limits, but for the sum of all bodies, which a test can reach."""
+    """A gateway with keys and default limits, except for a sum of all bodies that a test can reach."""
     text = f'[server]\nkeys = ["sesame"]\nmax_buffered = {80 * MEBIBYTE}\n[mcp]\nserve = true\n' + provider(
         "p", dragoman_simulator.url
     )
@@ -60,7 +60,7 @@ def answer(sock: socket.socket, seconds: float = PATIENCE) -> bytes:
 
 
 def pour(gateway: Served, head: bytes, size: int, *, chunked: bool = False) -> bytes:
-    """Sends a body for as long as the gateway takes it; what it answers."""
+    """Send a body until the gateway stops reading it; return the answer."""
     piece = b"x" * 65536
     framed = b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece
     with gateway.connect() as sock:
@@ -73,7 +73,7 @@ def pour(gateway: Served, head: bytes, size: int, *, chunked: bool = False) -> b
         return answer(sock)
 
 
-# ── before a key ──
+# ── without a key ──
 
 
 @promise("gateway:admission")
@@ -102,7 +102,7 @@ def test_large_bodies_without_a_key_take_no_memory(locked: Served, chunked: bool
 
 
 OPEN = {"/", "/health", "/ready", "/openapi.json", "/api/version"}
-"""What needs no key."""
+"""Paths that need no key."""
 ENDPOINTS = sorted({(row.method, row.path) for row in DESCRIBED} | {("POST", f"/_/api/{name}") for name in PAGE})
 
 
@@ -117,7 +117,7 @@ def test_every_endpoint_checks_the_key_before_it_waits_for_a_body(locked: Served
 
 
 @promise("gateway:admission")
-def test_a_client_that_asks_first_is_refused_before_it_sends(locked: Served) -> None:
+def test_a_client_that_expects_100_continue_is_refused_before_it_sends_the_body(locked: Served) -> None:
     with locked.connect() as sock:
         sock.sendall(POST + b"content-length: 50000000\r\nexpect: 100-continue\r\n\r\n")
         assert answer(sock).startswith(b"HTTP/1.1 401 ")
@@ -130,7 +130,7 @@ def test_a_client_that_asks_first_is_refused_before_it_sends(locked: Served) -> 
 
 @promise("gateway:admission", "gateway:http2")
 def test_http2_streams_without_a_key_take_no_memory(locked: Served) -> None:
-    """Each stream sends what flow control lets it, and is refused."""
+    """Each stream sends as much as flow control permits, and is refused."""
     before = locked.megabytes
     with locked.connect() as sock:
         client = H2Connection()
@@ -167,7 +167,7 @@ HALF_HEADS = {
 @promise("gateway:admission")
 @pytest.mark.parametrize("name", HALF_HEADS)
 def test_heads_that_do_not_end_are_bounded_over_all_connections(locked: Served, name: str) -> None:
-    """60 MB of them here, 600 MB over as many connections as there may be. A head in two packets is not affected."""
+    """60 MB here; with the maximum number of connections it would be 600 MB. A head in two packets is not affected."""
     before = locked.megabytes
     half = HALF_HEADS[name]
     with ExitStack() as stack:
@@ -183,7 +183,7 @@ def test_heads_that_do_not_end_are_bounded_over_all_connections(locked: Served, 
         assert answer(slow).startswith(b"HTTP/1.1 200 ")
 
 
-# ── how much ──
+# ── size ──
 
 
 @promise("gateway:admission")
@@ -195,7 +195,7 @@ def test_a_body_that_is_too_large_is_refused(locked: Served, chunked: bool) -> N
 
 @promise("gateway:admission")
 def test_all_bodies_together_are_bounded(locked: Served) -> None:
-    """One that is being sent holds most of what there is: the next large one is asked to come back."""
+    """While one request holds most of the memory for bodies, the next large one gets a 503 with Retry-After."""
     with locked.connect() as slow:
         slow.sendall(KEYED + b"content-length: %d\r\n\r\n" % (60 * MEBIBYTE) + b"x" * (50 * MEBIBYTE))
         refused = pour(locked, KEYED, 40 * MEBIBYTE)
@@ -208,11 +208,11 @@ def test_all_bodies_together_are_bounded(locked: Served) -> None:
     assert is_well(locked)
 
 
-# ── how long ──
+# ── time ──
 
 
 def trickle(gateway: Served, head: bytes, piece: bytes) -> tuple[bytes, float]:
-    """A piece every half second until the gateway answers."""
+    """Send a piece every half second until the gateway answers; return the answer and the seconds."""
     started = time.monotonic()
     with gateway.connect() as sock:
         sock.sendall(head)
@@ -229,8 +229,8 @@ def trickle(gateway: Served, head: bytes, piece: bytes) -> tuple[bytes, float]:
 
 
 @promise("gateway:admission")
-def test_slow_bodies_do_not_hold_their_connections(locked: Served) -> None:
-    """A kibibyte a second, over ten seconds, is the least; nothing at all is not waited for longer either."""
+def test_slow_bodies_are_cut_off(locked: Served) -> None:
+    """The minimum is 1 KiB per second, measured over ten seconds, also for a body of which nothing arrives."""
     with ThreadPoolExecutor(4) as pool:
         pending = [
             pool.submit(trickle, locked, KEYED + b"content-length: 90000\r\n\r\n", b"x"),
@@ -246,8 +246,8 @@ def test_slow_bodies_do_not_hold_their_connections(locked: Served) -> None:
 
 
 @promise("gateway:admission")
-def test_a_whole_request_has_its_time(dragoman_simulator: Simulator, tmp_path: Path) -> None:
-    """Fast enough by the second, but without end."""
+def test_a_whole_request_has_a_time_limit(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    """A request that arrives fast enough but never ends is cut off after `request_seconds`."""
     text = "[server]\nrequest_seconds = 11\nbody_rate = 10\n" + provider("p", dragoman_simulator.url)
     with served(tmp_path, text, "--quiet") as gateway:
         received, seconds = trickle(gateway, POST + b"content-length: 90000\r\n\r\n", b"x" * 100)
@@ -256,7 +256,7 @@ def test_a_whole_request_has_its_time(dragoman_simulator: Simulator, tmp_path: P
         assert send(gateway.url, "/v1/chat/completions", BODY).status == 200
 
 
-# ── packed ──
+# ── compressed ──
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
@@ -266,7 +266,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def bomb(coding: str, size: int) -> bytes:
-    """So many spaces. zlib needs seconds for hundreds of mebibytes, so a block that is packed alone is repeated."""
+    """Return this many spaces, compressed. zlib would take seconds, so one compressed block is repeated."""
     block = b" " * (20 * MEBIBYTE)
     times = size // len(block)
     if coding == "zstd":
@@ -278,7 +278,7 @@ def bomb(coding: str, size: int) -> bytes:
     return zlib.compress(b"")[:2] + packed + struct.pack(">I", zlib.adler32(block * times))
 
 
-def test_a_bomb_is_what_it_says() -> None:
+def test_the_bombs_of_these_tests_decompress_to_their_size() -> None:
     size = 40 * MEBIBYTE
     assert gzip.decompress(bomb("gzip", size)) == b" " * size
     assert zlib.decompress(bomb("deflate", size)) == b" " * size
@@ -287,7 +287,7 @@ def test_a_bomb_is_what_it_says() -> None:
 
 @promise("gateway:unpacking")
 @pytest.mark.parametrize("coding", PACKERS)
-def test_packed_bodies_of_clients(locked: Served, coding: str) -> None:
+def test_compressed_bodies_of_clients(locked: Served, coding: str) -> None:
     packed = PACKERS[coding](BODY)
 
     def status(body: bytes) -> int:
@@ -306,7 +306,7 @@ def test_packed_bodies_of_clients(locked: Served, coding: str) -> None:
 
 @promise("gateway:unpacking")
 def test_gzip_members_are_counted(locked: Served) -> None:
-    """Parallel packers write several; thousands of empty ones only cost time."""
+    """Parallel compressors write several members; thousands of empty ones would only cost time."""
     halves = gzip.compress(BODY[:9]) + gzip.compress(BODY[9:])
     sent = {**KEY, "content-encoding": "gzip"}
     assert send(locked.url, "/v1/chat/completions", halves, sent).status == 200
@@ -316,8 +316,8 @@ def test_gzip_members_are_counted(locked: Served) -> None:
 
 @promise("gateway:unpacking")
 @pytest.mark.parametrize("coding", PACKERS)
-def test_packed_answers_of_upstreams(tmp_path: Path, coding: str) -> None:
-    """As they are for a client of the same format, and for one of another."""
+def test_compressed_answers_of_upstreams(tmp_path: Path, coding: str) -> None:
+    """For a client of the upstream's format, and for one of another format."""
     packed = PACKERS[coding](json.dumps(completion()).encode())
     headers = {"content-encoding": coding}
     good = [reply(packed, headers=headers)]

@@ -1,8 +1,8 @@
-"""What real coding agents and SDKs send, through the gateway to the strict simulators of every family.
+"""Replays what real coding agents and SDKs send, through the gateway to the strict simulators of every family.
 
-The requests were recorded from the clients themselves; long strings in them are cut. Where the recordings are not at
-hand there is nothing to replay. To its own format a request goes as it is: there it is the simulator that is judged,
-which has to take what the vendor takes from its own client.
+The requests were recorded from the clients themselves; long strings in them are cut. Without recordings the tests are
+skipped. A request to an upstream of its own format passes unchanged; that test checks the simulator, which has to
+accept what the vendor accepts from its own client.
 """
 
 import json
@@ -66,7 +66,7 @@ PAIRS = [
 
 
 def replay(gateway: RunningGateway, request: dict[str, Any], model: str, format: str) -> Got:
-    """With all its headers except those of the connection, and with a made-up key."""
+    """Send a recorded request with its headers, except those of the connection and the key."""
     path, body = readdressed(request, model)
     of_connection = ("host", "connection", "content-length", "accept-encoding", "authorization")
     headers = {name: value for name, value in request["headers"].items() if name not in of_connection}
@@ -81,7 +81,7 @@ def replay(gateway: RunningGateway, request: dict[str, Any], model: str, format:
 
 @promise("gateway:agents")
 @pytest.mark.parametrize(("client", "target"), PAIRS)
-def test_what_it_sends_is_understood_everywhere(gateway: RunningGateway, client: str, target: str) -> None:
+def test_recorded_requests_are_answered_by_other_families(gateway: RunningGateway, client: str, target: str) -> None:
     # Another API of the same vendor gets the signatures too, and those of the recordings belong to no vendor.
     shared = minted_by(FORMAT_OF[client]) == minted_by(target)
     for request in captured(client):
@@ -90,14 +90,14 @@ def test_what_it_sends_is_understood_everywhere(gateway: RunningGateway, client:
 
 
 def own_model(request: dict[str, Any], format: str) -> str:
-    """The one it asked for, as what it sends depends on it; the SDKs asked for none that exists."""
+    """Return the recorded model, because the request depends on it; recordings of the SDKs name an invented one."""
     of_path = re.search(r"/models/([^:]+):", request["path"])
     name = of_path[1] if of_path else str(request["body"]["model"])
     return MODELS[format] if name == "rig" else name
 
 
 def resigned(value: Any) -> Any:
-    """What signed the recorded thoughts was no vendor: the word that Google documents for foreign ones stands there."""
+    """Replace recorded signatures, which no vendor made, by the placeholder that Google documents for foreign calls."""
     match value:
         case dict():
             return {
@@ -110,14 +110,14 @@ def resigned(value: Any) -> Any:
 
 @promise("gateway:agents", "gateway:same-bytes")
 @pytest.mark.parametrize("client", FORMAT_OF)
-def test_what_it_sends_its_own_vendor_takes(gateway: RunningGateway, client: str) -> None:
+def test_recorded_requests_are_accepted_by_their_own_vendor(gateway: RunningGateway, client: str) -> None:
     format = FORMAT_OF[client]
     for request in captured(client):
         replay(gateway, resigned(request), f"as-{format}/{own_model(request, format)}", format)
 
 
 @promise("gateway:agents")
-def test_garbage_beside_it_is_still_refused(gateway: RunningGateway) -> None:
+def test_unknown_betas_and_keys_in_recorded_requests_are_refused(gateway: RunningGateway) -> None:
     request = captured("claude")[0]
     headers = {"anthropic-beta": f"{request['headers']['anthropic-beta']},bananas-20250219"}
     path, body = readdressed(request, f"as-anthropic-messages/{own_model(request, 'anthropic-messages')}")

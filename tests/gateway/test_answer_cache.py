@@ -1,4 +1,4 @@
-"""The response cache: one answer for equal requests, in every client's format, and never a bad one."""
+"""The response cache: one answer for equal requests, in every client's format, and never a failed or truncated one."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def outcome(got: Got) -> str:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_answer_is_replayed_whole_and_streamed(format: str, dragoman_simulator: Simulator) -> None:
-    """A conversation with parallel calls and signed reasoning, given again by a model of another vendor."""
+    """The conversation has parallel calls and signed reasoning, and the answer comes from a model of another vendor."""
     model = f"as-anthropic-messages/{MODELS['anthropic-messages']}"
     body = {**first(format), **STORED.get(format, {})}
     door = DOORS[format]
@@ -139,7 +139,7 @@ def test_a_different_request_is_not_a_hit(other: dict[str, Any]) -> None:
         assert outcome(send(gateway.url, "/v1/chat/completions", chat("p/m", **plain))) == "hit"
 
 
-def test_keys_have_answers_of_their_own_unless_they_share() -> None:
+def test_keys_do_not_share_answers_unless_configured() -> None:
     with scripted(reply(completion())) as upstream:
         text = f'[server]\nkeys = ["a-key", "b-key"]\n{upstream.table("p")}'
 
@@ -152,10 +152,10 @@ def test_keys_have_answers_of_their_own_unless_they_share() -> None:
             assert [asked(gateway, key) for key in ("a-key", "b-key")] == ["miss", "hit"]
 
 
-# ── what is not kept ──
+# ── what is not cached ──
 
 
-def test_failures_and_cut_answers_are_not_kept() -> None:
+def test_failures_and_truncated_answers_are_not_cached() -> None:
     cut, blocked = completion(), completion()
     cut["choices"][0]["finish_reason"] = "length"
     blocked["choices"][0]["finish_reason"] = "content_filter"
@@ -169,7 +169,7 @@ def test_failures_and_cut_answers_are_not_kept() -> None:
     assert [got.headers.get("x-dragoman-cache") for got in answers] == ["miss", "miss", "miss", "miss", "hit"]
 
 
-def test_a_stream_that_breaks_off_is_not_kept() -> None:
+def test_a_stream_that_breaks_off_is_not_cached() -> None:
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     started = {**chunk, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "half"}}]}
     half = reply(f"data: {json.dumps(started)}\n\n".encode(), headers={"content-type": "text/event-stream"})
@@ -179,7 +179,7 @@ def test_a_stream_that_breaks_off_is_not_kept() -> None:
         assert upstream.count == 2
 
 
-def test_what_the_client_says_about_caching() -> None:
+def test_the_clients_cache_control_is_followed() -> None:
     with (
         scripted(*(reply(completion(str(n))) for n in range(9))) as upstream,
         cached(CACHE + upstream.table("p")) as gateway,
@@ -208,7 +208,7 @@ def test_cache_directives_of_a_client() -> None:
     assert directives("max-age=" + "9" * 5_000)["max-age"]
 
 
-def test_each_stored_response_has_an_id_of_its_own() -> None:
+def test_each_stored_response_has_its_own_id() -> None:
     with scripted(reply(completion())) as upstream, cached(CACHE + upstream.table("p")) as gateway:
         body = {"model": "p/m", "input": "hi", "metadata": {"a": "b"}}
         responses = [send(gateway.url, "/v1/responses", body).json for _ in range(2)]
@@ -221,7 +221,7 @@ def test_each_stored_response_has_an_id_of_its_own() -> None:
             assert send(gateway.url, f"/v1/responses/{one['id']}", method="GET").json["output"] == one["output"]
 
 
-def test_what_an_upstream_keeps_is_never_cached() -> None:
+def test_answers_that_an_upstream_stores_are_never_cached() -> None:
     answer = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", "output": []}
     with scripted(reply(answer)) as upstream, cached(CACHE + upstream.table("p", "openai")) as gateway:
         for _ in range(2):

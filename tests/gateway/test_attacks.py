@@ -1,4 +1,4 @@
-"""What an outsider, an upstream or a mistake in a configuration can do to the gateway and its commands: nothing bad."""
+"""Hostile clients, malformed answers of upstreams, and mistakes in a configuration do not harm the gateway."""
 
 import gc
 import json
@@ -34,7 +34,7 @@ from tests.support.promises import promise
 
 pytestmark = promise("gateway:attacks")
 
-# ── upstreams whose answers are not what their format says ──
+# ── upstreams whose answers do not follow their format ──
 
 CHUNK = {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "x"}}]}
 MALFORMED: dict[str, bytes] = {
@@ -93,7 +93,7 @@ def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name
 
 
 def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
-    """And not of the client, whose request was small: another upstream is asked."""
+    """It is no failure of the client, whose request was small, so the fallback is tried."""
     route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
     request_body = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
@@ -110,8 +110,8 @@ def test_an_event_without_end_is_a_failure_of_the_upstream() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None:
-    """Also before the garbage collector comes by, which may take many requests of other clients."""
+def test_errors_do_not_keep_broken_answers_in_memory(path: str) -> None:
+    """Not even until the next garbage collection, which may be many requests later."""
     breaker = "breaker = { failures = 100 }"
     request_body = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
     with (
@@ -135,8 +135,8 @@ def test_broken_answers_are_not_kept_by_the_errors_about_them(path: str) -> None
 # ── clients ──
 
 
-def test_what_a_client_sends_is_not_quoted_at_length() -> None:
-    """Neither to the client nor in the log: a refused request costs no more than it has to."""
+def test_errors_quote_only_the_beginning_of_what_a_client_sent() -> None:
+    """Neither in the answer nor in the log, so that a refused request costs little."""
     long = "x" * 1_000_000
     request_body: list[tuple[str, dict[str, Any]]] = [
         ("/v1/responses", {"model": "p/m", "input": "hi", "previous_response_id": long}),
@@ -194,8 +194,8 @@ READS = ("/v1/models", "/v1/files", "/v1/files/file-1/content", "/v1/responses/r
 
 
 @pytest.mark.parametrize("path", READS)
-def test_without_keys_a_page_that_was_led_here_reads_nothing(path: str) -> None:
-    """DNS rebinding: to the browser the page has our origin, so that it sends none when it only reads."""
+def test_without_keys_public_host_names_are_refused(path: str) -> None:
+    """DNS rebinding: to the browser, the page has the gateway's own origin, so its GETs have no `Origin` header."""
     text = '[server]\norigins = ["https://good.example"]\n'
     with scripted(reply(completion())) as upstream:
         with RunningGateway(configured(text + upstream.table("p"))) as gateway:
@@ -211,8 +211,8 @@ def test_without_keys_a_page_that_was_led_here_reads_nothing(path: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits on Windows")
-def test_connections_of_others_leave_files_for_requests_that_are_under_way(tmp_path: Path) -> None:
-    """Of the files that the process may open, idle connections take half at most."""
+def test_idle_connections_leave_file_descriptors_for_requests(tmp_path: Path) -> None:
+    """Idle connections use at most half of the files that the process may open."""
     closing = reply(completion(), headers={"connection": "close"})  # each request needs a new connection upstream
     few = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n"
@@ -234,7 +234,7 @@ def test_connections_of_others_leave_files_for_requests_that_are_under_way(tmp_p
 
 
 class Planted(Exception):
-    """A mistake of ours."""
+    """A bug in the gateway."""
 
 
 def fail(*_: object, **__: object) -> Any:
@@ -242,8 +242,8 @@ def fail(*_: object, **__: object) -> Any:
 
 
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
-def test_what_an_upstream_stores_does_not_run_in_the_origin_of_the_page(status: str) -> None:
-    """A link to a stored file, with the attacker's own key, opened by a user who is logged in to the page."""
+def test_stored_files_cannot_run_scripts_in_the_origin_of_the_page(status: str) -> None:
+    """The user, who is logged in to the page, opens a link to a file that an attacker stored with their own key."""
     html = b"{<script>fetch('/_/api/keys')</script>}"
     with (
         scripted(reply(html, status, {"content-type": "text/html"})) as upstream,
@@ -353,18 +353,18 @@ def test_a_large_request_does_not_hold_up_small_ones() -> None:
         ('[routes.a]\nto = ["b", "c"]\n[routes.b]\nto = "openai/x"\n[routes.c]\nto = "a"\n', "a -> c -> a"),
     ],
 )
-def test_a_route_that_leads_back_to_itself_is_a_mistake(text: str, words: str) -> None:
+def test_a_route_that_leads_back_to_itself_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"leads back to itself: {words}"):
         read_config(text)
 
 
 def routes_in_a_row(count: int, last: str) -> str:
-    """Each names the next one twice, so that there are 2 ** count ways to the last."""
+    """Return routes that each name the next one twice, so that 2 ** count ways lead to the last."""
     tables = [f'[routes.r{one}]\nto = "r{one + 1}"\nfallback = ["r{one + 1}"]\n' for one in range(count)]
     return "".join(tables) + f'[routes.r{count}]\nto = "{last}"\n'
 
 
-def test_thousands_of_routes_in_a_row_lead_to_their_model() -> None:
+def test_chains_of_thousands_of_routes_are_resolved() -> None:
     router = routing.Router(read_config(routes_in_a_row(5_000, "openai/x")), {"OPENAI_API_KEY": "k"})
     assert [one.model for one in router.plan("r0", "openai-chat").candidates] == ["x"]
     with pytest.raises(
@@ -375,7 +375,7 @@ def test_thousands_of_routes_in_a_row_lead_to_their_model() -> None:
 
 
 @promise("law:11-linear-cost")
-def test_routes_in_a_row_are_checked_in_linear_time() -> None:
+def test_chains_of_routes_are_checked_in_linear_time() -> None:
     def prepare(n: int) -> Callable[[], object]:
         config = read_config(routes_in_a_row(n, "openai/x"))
         return lambda: _mistakes(config)
@@ -417,7 +417,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=" ".join,
 )
-def test_a_bare_install_says_what_to_install(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_commands_of_a_bare_install_name_the_missing_package(arguments: tuple[str, ...], tmp_path: Path) -> None:
     import subprocess  # noqa: PLC0415
 
     command = [sys.executable, "-c", BARE, *arguments]
@@ -433,7 +433,7 @@ KINDS = ("invalid", "too_long", "too_large", "rate_limit", "overloaded", "server
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("api", DOORS)
-def test_every_error_of_a_script_is_worded(api: str, kind: str, tmp_path: Path) -> None:
+def test_every_scripted_error_has_a_message(api: str, kind: str, tmp_path: Path) -> None:
     script = tmp_path / "turns.json"
     script.write_text(json.dumps({"turns": [{"error": kind}]}))
     place, headers = address(api, {})

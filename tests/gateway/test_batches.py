@@ -1,4 +1,4 @@
-"""Batch and file APIs of three vendors at the gateway: passed on where the provider has them, otherwise run here."""
+"""Batch and file APIs of three vendors: forwarded if the provider has them, otherwise run by the gateway."""
 
 import json
 import threading
@@ -62,7 +62,7 @@ def keyed(text: str = "") -> Config:
 
 @pytest.fixture(scope="module")
 def here(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
-    """A gateway with keys whose providers, as far as it knows, have no batches."""
+    """A gateway with keys whose providers are simulated, so that it runs batches itself."""
     with RunningGateway(simulated(dragoman_simulator.url, keyed())) as gateway:
         yield gateway
 
@@ -74,7 +74,7 @@ def lines(model: str, ids: list[str] = IDS, **more: Any) -> list[dict[str, Any]]
 # ── run by the gateway ──
 
 
-def test_a_batch_of_openai_is_answered_by_models_of_others(here: RunningGateway) -> None:
+def test_openai_batches_run_on_models_of_other_vendors(here: RunningGateway) -> None:
     mixed = [*lines(CLAUDE, IDS[:3]), *lines(GEMINI, IDS[3:])]
     batch, found = openai_job(chat(here), mixed, pause)
     assert (batch.status, sorted(found)) == ("completed", IDS)
@@ -84,7 +84,7 @@ def test_a_batch_of_openai_is_answered_by_models_of_others(here: RunningGateway)
     assert batch.expires_at - batch.created_at == 86_400
 
 
-def test_a_batch_of_anthropic_is_answered_by_models_of_others(here: RunningGateway) -> None:
+def test_anthropic_batches_run_on_models_of_other_vendors(here: RunningGateway) -> None:
     batch, found = anthropic_job(claude(here), [anthropic_item(id, GPT, "hi") for id in IDS], pause)
     assert (batch.processing_status, sorted(found)) == ("ended", IDS)
     assert batch.request_counts.succeeded == 5
@@ -93,7 +93,7 @@ def test_a_batch_of_anthropic_is_answered_by_models_of_others(here: RunningGatew
         claude(here).messages.batches.retrieve(batch.id)
 
 
-def test_batches_of_gemini_are_answered_by_models_of_others(here: RunningGateway) -> None:
+def test_gemini_batches_run_on_models_of_other_vendors(here: RunningGateway) -> None:
     with google(here) as sdk:
         job, found = gemini_inline_job(sdk, CLAUDE, dict.fromkeys(IDS, "hi"), pause)
         assert (job.state.name, sorted(found)) == ("JOB_STATE_SUCCEEDED", IDS)
@@ -106,7 +106,7 @@ def test_batches_of_gemini_are_answered_by_models_of_others(here: RunningGateway
         assert len(list(sdk.files.list())) == 1
 
 
-def test_responses_are_a_batch_too(here: RunningGateway) -> None:
+def test_batches_of_responses_requests(here: RunningGateway) -> None:
     body = {"model": CLAUDE, "input": "hi"}
     one = {"custom_id": "a", "method": "POST", "url": "/v1/responses", "body": body}
     batch, found = openai_job(chat(here), [one], pause, "/v1/responses")
@@ -114,7 +114,7 @@ def test_responses_are_a_batch_too(here: RunningGateway) -> None:
     assert found["a"]
 
 
-def test_what_is_wrong_with_one_request_harms_no_other(here: RunningGateway) -> None:
+def test_invalid_requests_in_a_batch_do_not_affect_the_others(here: RunningGateway) -> None:
     wrong = [openai_line("stream", CLAUDE, "hi", stream=True), openai_line("unknown", "no-such-model", "hi")]
     batch, found = openai_job(chat(here), [*lines(CLAUDE, IDS[:1]), *wrong], pause)
     assert (batch.status, batch.request_counts.completed, batch.request_counts.failed) == ("completed", 1, 2)
@@ -127,7 +127,7 @@ def test_what_is_wrong_with_one_request_harms_no_other(here: RunningGateway) -> 
     assert not results["a"].startswith("error")
 
 
-def test_a_file_that_is_not_right_is_a_batch_that_failed(here: RunningGateway) -> None:
+def test_an_invalid_input_file_makes_a_failed_batch(here: RunningGateway) -> None:
     sdk = chat(here)
     content = b'{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"model":"claude-sonnet-4-6"}}\n{oops\n'
     file = sdk.files.create(file=("requests.jsonl", content), purpose="batch")
@@ -138,7 +138,7 @@ def test_a_file_that_is_not_right_is_a_batch_that_failed(here: RunningGateway) -
     assert sdk.batches.retrieve(batch.id).status == "failed"
 
 
-def test_files_and_batches_are_seen_by_the_key_that_made_them(here: RunningGateway) -> None:
+def test_files_and_batches_are_visible_only_to_the_key_that_created_them(here: RunningGateway) -> None:
     sdk, other = chat(here), chat(here, KEYS[1])
     content = json.dumps(lines(CLAUDE)[0]).encode()
     file = sdk.files.create(file=("requests.jsonl", content), purpose="batch")
@@ -165,7 +165,7 @@ def test_files_and_batches_are_seen_by_the_key_that_made_them(here: RunningGatew
 
 
 class Slow(ScriptedUpstream):
-    """Answers when it may; counts how many requests it has at a time."""
+    """Answers when the test permits it, and counts concurrent requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ def slow() -> Iterator[Slow]:
 
 
 def waiting(server: ScriptedUpstream, more: str = "") -> Any:
-    """A compatible server has no batches."""
+    """Return a setting whose provider is a compatible server, which has no batch API."""
     return configured(f"[server]\n{more}\n" + server.table("own", "openai-compatible"))
 
 
@@ -204,7 +204,7 @@ def begun(sdk: openai.OpenAI, ids: list[str]) -> Any:
     return sdk.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
 
 
-def test_few_requests_run_at_a_time_and_what_has_not_begun_is_cancelled(slow: Slow) -> None:
+def test_concurrency_is_limited_and_requests_not_yet_started_are_cancelled(slow: Slow) -> None:
     with RunningGateway(waiting(slow, "batch_concurrency = 2")) as gateway:
         sdk = chat(gateway)
         batch = begun(sdk, IDS)
@@ -219,7 +219,7 @@ def test_few_requests_run_at_a_time_and_what_has_not_begun_is_cancelled(slow: Sl
             sdk.batches.cancel(batch.id)
 
 
-def test_what_has_not_begun_in_time_expires(slow: Slow) -> None:
+def test_requests_not_started_in_time_expire(slow: Slow) -> None:
     with RunningGateway(waiting(slow, "batch_concurrency = 1\nbatch_seconds = 2")) as gateway:
         sdk = claude(gateway)
         batch = sdk.messages.batches.create(requests=[anthropic_item(id, "own/m", "hi") for id in IDS])
@@ -232,7 +232,7 @@ def test_what_has_not_begun_in_time_expires(slow: Slow) -> None:
         assert (batch.request_counts.expired, batch.request_counts.succeeded) == (4, 1)
 
 
-def test_a_batch_survives_a_restart_and_no_result_comes_twice(slow: Slow, tmp_path: Path) -> None:
+def test_a_batch_continues_after_a_restart_without_duplicate_results(slow: Slow, tmp_path: Path) -> None:
     setting = waiting(slow, f'database = "{tmp_path / "gateway.db"}"\nbatch_concurrency = 1\nkeys = ["{KEYS[0]}"]')
     with RunningGateway(setting) as gateway:
         batch = begun(chat(gateway), IDS)
@@ -266,7 +266,7 @@ def test_gateways_on_one_database_share_their_batches(slow: Slow, postgres_serve
         assert openai_results(sdk, batch.id, pause)[1] == dict.fromkeys(IDS, "fine")
 
 
-def test_limits_are_waited_for(slow: Slow) -> None:
+def test_rate_limited_requests_of_a_batch_are_retried(slow: Slow) -> None:
     slow.may_answer.set()
     slow.first = reply({"error": {"message": "slow down"}}, "429 Too Many Requests", {"retry-after": "0.1"})
     with RunningGateway(waiting(slow)) as gateway:
@@ -274,7 +274,7 @@ def test_limits_are_waited_for(slow: Slow) -> None:
     assert (batch.status, found) == ("completed", dict.fromkeys(IDS, "fine"))
 
 
-def test_files_and_batches_have_limits_of_their_own(slow: Slow) -> None:
+def test_files_and_batches_have_their_own_limits(slow: Slow) -> None:
     with RunningGateway(waiting(slow, "batch_bytes = 500")) as gateway:
         sdk = chat(gateway)
         with pytest.raises(openai.APIStatusError, match="at most 500 bytes") as refused:
@@ -294,7 +294,7 @@ def test_files_and_batches_have_limits_of_their_own(slow: Slow) -> None:
 
 @pytest.fixture(scope="module")
 def through(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
-    """Providers that have batches, each under its own name; a route has another name for a model."""
+    """A gateway whose providers have batches, each under its own name, and with routes that rename models."""
     url = dragoman_simulator.url
     bases = {"openai": f"{url}/openai/v1", "anthropic": f"{url}/anthropic", "gemini": f"{url}/gemini"}
     tables = [f'[providers.{name}]\nbase_url = "{base}"\napi_key = "any"\n' for name, base in bases.items()]
@@ -334,7 +334,7 @@ def test_jobs_of_gemini_go_to_gemini(through: RunningGateway, dragoman_sim: Simu
         assert (job.state.name, sorted(found)) == ("JOB_STATE_SUCCEEDED", IDS)
 
 
-def test_models_of_several_providers_are_one_batch_of_the_gateway(
+def test_a_batch_with_models_of_several_providers_is_run_by_the_gateway(
     through: RunningGateway, dragoman_sim: Simulator
 ) -> None:
     dragoman_sim.play_batches(polls=1)

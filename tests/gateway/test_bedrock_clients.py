@@ -1,4 +1,4 @@
-"""Clients that ask Claude on Bedrock by InvokeModel, set up by what `--print-env bedrock` prints: to other families."""
+"""Clients of Claude on Bedrock (InvokeModel), set up with what `--print-env bedrock` prints, with models of others."""
 
 import json
 import re

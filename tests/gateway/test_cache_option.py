@@ -17,7 +17,7 @@ CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 MESSAGES = (ir.Message("system", "Be brief."), ir.Message("user", "Hello"))
 
 
-def test_bedrock_gets_points_behind_the_system_text_and_the_last_thing_said() -> None:
+def test_bedrock_gets_cache_points_after_the_system_text_and_the_last_message() -> None:
     encoded = dragoman.encode_request(ir.Request(CLAUDE, MESSAGES, cache=ir.Cache()), "bedrock-converse")
     point = {"cachePoint": {"type": "default"}}
     assert encoded.body["system"] == [{"text": "Be brief."}, point]
@@ -25,7 +25,7 @@ def test_bedrock_gets_points_behind_the_system_text_and_the_last_thing_said() ->
     assert encoded.losses == ()
 
 
-def test_a_result_is_marked_too_and_lifetimes_stay() -> None:
+def test_a_tool_result_is_marked_and_lifetimes_are_kept() -> None:
     call = ir.ToolCall("c1", "f", {})
     messages = (
         ir.Message("user", "Hello"),
@@ -37,21 +37,21 @@ def test_a_result_is_marked_too_and_lifetimes_stay() -> None:
     assert content[-1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
 
 
-def test_a_model_that_caches_nothing_is_a_loss() -> None:
+def test_a_cache_mark_for_a_model_without_a_cache_is_a_loss() -> None:
     request = ir.Request("us.meta.llama3-3-70b-instruct-v1:0", MESSAGES, cache=ir.Cache())
     encoded = dragoman.encode_request(request, "bedrock-converse")
     assert "cachePoint" not in encoded.json().decode()
     assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.cache", "dropped")]
 
 
-def test_anthropic_has_a_switch_for_it() -> None:
+def test_anthropic_gets_one_setting_for_automatic_caching() -> None:
     encoded = dragoman.encode_request(
         ir.Request("claude-sonnet-4-5", MESSAGES, cache=ir.Cache("1h")), "anthropic-messages"
     )
     assert encoded.body["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
 
 
-def test_the_option_of_a_route() -> None:
+def test_the_cache_option_of_a_route() -> None:
     config = read_config('[providers.anthropic]\n[routes.r]\nto = "anthropic/claude-sonnet-5"\ncache = "1h"\n')
     assert config.routes["r"].cache == "1h"
     with pytest.raises(ConfigError):
@@ -68,7 +68,7 @@ def test_the_option_of_a_route() -> None:
         (ir.Request("m", MESSAGES, (ir.ToolDefinition("f", cache=ir.Cache()),)), True, None),
     ],
 )
-def test_marks_of_the_client_come_first(request_: ir.Request, marks: Any, expected: ir.Cache | None) -> None:
+def test_cache_marks_of_the_client_take_precedence(request_: ir.Request, marks: Any, expected: ir.Cache | None) -> None:
     settings = RouteSettings(cache="5m")
     assert settings.changes_requests
     assert _with_settings(request_, settings, marks=marks).cache == expected

@@ -1,4 +1,4 @@
-"""The last requests, held for the page: within limits, without keys, and not at all where the page is off."""
+"""The last requests, held for the page: within limits, without keys, and none if the page is off."""
 
 import asyncio
 import gc
@@ -47,7 +47,7 @@ def test_only_the_last_requests_are_held() -> None:
 
 
 @promise("gateway:page-bounds")
-def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
+def test_held_bytes_stay_within_the_limit_while_requests_run() -> None:
     capture = Capture(CaptureLimits(requests=100, total=10_000, body=4_000))
     under_way = [begun(capture, number) for number in range(8)]
     for turn in range(300):
@@ -63,7 +63,7 @@ def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
 
 
 @promise("gateway:page-bounds")
-def test_what_is_too_long_is_cut_and_says_so() -> None:
+def test_long_bodies_are_cut_and_marked_as_cut() -> None:
     capture = Capture(CaptureLimits(body=1_000, pieces=5))
     captured = begun(capture)
     captured.requested(b"x" * 5_000)
@@ -75,8 +75,8 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
 
 @promise("gateway:page-bounds", "gateway:admission")
-def test_long_heads_are_cut_and_count() -> None:
-    """Clients without a key are captured too, with whatever they send as their head."""
+def test_long_heads_are_cut_and_count_towards_the_limit() -> None:
+    """Requests without a key are captured too, and their heads may be large."""
     capture = Capture()
     long = {"host": "x", "x-long": "y" * 50_000, "x-other": "z"}
     for number in range(300):
@@ -93,7 +93,7 @@ def test_long_heads_are_cut_and_count() -> None:
 
 
 @promise("gateway:page-bounds")
-def test_bodies_are_held_as_they_are_and_once() -> None:
+def test_bodies_are_held_by_reference() -> None:
     capture = Capture()
     captured = begun(capture)
     body = json.dumps({"model": "m", "messages": []}).encode()
@@ -106,7 +106,7 @@ def test_bodies_are_held_as_they_are_and_once() -> None:
     assert captured.size < len(body) + len(same) + 300
 
 
-def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
+def test_a_released_request_holds_nothing_more() -> None:
     capture = Capture(CaptureLimits(requests=1))
     first = begun(capture, 1)
     begun(capture, 2)
@@ -123,7 +123,7 @@ def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
 
 
 @promise("gateway:page-no-secrets")
-def test_keys_are_taken_out_of_headers_and_queries() -> None:
+def test_keys_in_headers_and_queries_are_hidden() -> None:
     given = {"authorization": "Bearer x", "x-api-key": KEY, "X-Goog-Api-Key": KEY, "cookie": "a=b", "accept": "*/*"}
     kept = dict(hidden_headers(given))
     assert kept.pop("accept") == "*/*"
@@ -145,7 +145,7 @@ BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
 @promise("gateway:page-no-secrets")
 @pytest.mark.parametrize(("format", "body"), BODIES)
 @pytest.mark.parametrize("indent", [None, 2])
-def test_keys_are_taken_out_of_bodies(format: str, body: dict[str, Any], indent: int | None) -> None:
+def test_keys_in_bodies_are_hidden(format: str, body: dict[str, Any], indent: int | None) -> None:
     text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
     record = Record(id="req_1", client=format, operation="generate", started=0.0)
     captured = Capture().begin(record, head())
@@ -160,12 +160,12 @@ def test_keys_are_taken_out_of_bodies(format: str, body: dict[str, Any], indent:
 
 @promise("gateway:page-no-secrets")
 @given(st.integers(0, 200))
-def test_a_key_that_the_cut_goes_through_is_hidden_too(cut: int) -> None:
+def test_a_key_at_the_place_of_the_cut_is_hidden(cut: int) -> None:
     text = json.dumps({"mcp_servers": [{"authorization_token": KEY, "name": "n"}], "model": "m"}).encode()
     assert KEY.encode()[:6] not in without_keys(text[:cut])
 
 
-def test_what_only_looks_like_a_key_stays() -> None:
+def test_text_that_only_resembles_a_key_is_kept() -> None:
     schema = {"type": "object", "properties": {"headers": {"type": "object"}, "api_key": {"type": "string"}}}
     text = json.dumps({"tools": [{"function": {"parameters": schema}}], "messages": ["the password is: swordfish"]})
     body = text.encode()
@@ -176,7 +176,7 @@ def test_what_only_looks_like_a_key_stays() -> None:
 
 
 @promise("gateway:page-feed")
-def test_a_feed_sends_each_change_once_however_much_happens() -> None:
+def test_a_feed_returns_each_changed_request_once() -> None:
     async def run() -> None:
         capture = Capture()
         feed = Feed(lambda captured: captured.record.model != "private")
@@ -191,7 +191,7 @@ def test_a_feed_sends_each_change_once_however_much_happens() -> None:
         assert not waiting.done()
         private = begun(capture, 3)
         other.ended()
-        assert await waiting == [private, other]  # it was not known to be private when it began
+        assert await waiting == [private, other]  # it became private after it had begun
         private.record.model = "private"
         private.ended()
         other.ended()
@@ -228,7 +228,7 @@ def test_without_a_viewer_nothing_is_captured(dragoman_sim: Simulator) -> None:
 
 
 @promise("gateway:page-views", "gateway:page-no-secrets")
-def test_both_ways_are_held(dragoman_sim: Simulator) -> None:
+def test_requests_and_answers_of_both_sides_are_captured(dragoman_sim: Simulator) -> None:
     setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))
     capture = asyncio.run(ask(setting, times=3, looked_at=True))
     assert capture is not None
@@ -251,7 +251,7 @@ def test_both_ways_are_held(dragoman_sim: Simulator) -> None:
 
 @promise("gateway:page-bounds")
 def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> None:
-    """Counted, not timed: what is let go of is let go of by itself, without waiting for the collector of cycles."""
+    """Released requests are freed by reference counting, without waiting for the garbage collector."""
     capture = Capture(CaptureLimits(requests=50))
 
     def one(number: int) -> None:
@@ -280,8 +280,8 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
 @promise("gateway:page-no-secrets")
 @pytest.mark.parametrize("most", [50, 150, 300, 10_000])
 @pytest.mark.parametrize("model", ["as-anthropic-messages/claude-sonnet-5", "as-openai-responses/gpt-5.6"])
-def test_keys_are_taken_out_of_what_an_upstream_was_sent(model: str, most: int, dragoman_sim: Simulator) -> None:
-    """However much of the client's body and of its translation is held."""
+def test_keys_are_hidden_in_the_upstream_request(model: str, most: int, dragoman_sim: Simulator) -> None:
+    """Also if the client's body or its translation is held only in part."""
     server = {"type": "url", "name": "n", "url": "https://x", "authorization_token": KEY}
     asked = {"model": model, "max_tokens": 5, "mcp_servers": [server], "messages": BODY["messages"]}
     setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))

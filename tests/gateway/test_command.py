@@ -1,4 +1,4 @@
-"""The commands as people run them: real processes."""
+"""The commands as users run them: in real processes."""
 
 import json
 import re
@@ -140,7 +140,7 @@ def test_keys_and_usage(
 
 
 @promise("gateway:command", "gateway:loopback")
-def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
+def test_configuration_errors_end_the_command_with_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text("[server]\nprot = 1\n")
     completed = run("serve", "--config", str(bad))
@@ -157,13 +157,15 @@ def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
 
 @promise("gateway:command")
 @pytest.mark.parametrize("client", RECIPES)
-def test_recipes_name_address_and_model(client: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recipes_contain_the_address(client: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--print-env", client, "--model", "gemini/m"]) == 0
     assert "127.0.0.1:8787" in capsys.readouterr().out
 
 
 @promise("gateway:command")
-def test_a_recipe_asks_for_a_key_where_there_may_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_has_a_placeholder_for_the_key_if_one_may_be_required(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "gateway.toml"
     for text, host, key in (
         ("[server]\n", "127.0.0.1", "any"),
@@ -180,8 +182,8 @@ def test_a_recipe_asks_for_a_key_where_there_may_be_one(tmp_path: Path, capsys: 
 
 @promise("gateway:command")
 @pytest.mark.parametrize("client", RECIPES)
-def test_no_name_leaves_its_quotes(client: str, tmp_path: Path) -> None:
-    """The lines are for a shell: whatever a model is called, nothing of it is run."""
+def test_names_in_recipes_are_quoted_for_the_shell(client: str, tmp_path: Path) -> None:
+    """The lines are for a shell, which must not run any part of a model's name."""
     text = "\n".join(recipe(client, url="http://127.0.0.1:1", key="a'b", model="x'$(touch gone)`touch gone`;\"y"))
     (tmp_path / "llm").write_text("#!/bin/sh\necho ./logs.db\n")
     (tmp_path / "llm").chmod(0o755)

@@ -1,4 +1,4 @@
-"""The configuration: what may stand there, where a mistake is, and how it changes while streams flow."""
+"""The configuration: allowed values, positions of errors, routing of model names, and reloading."""
 
 import json
 import signal
@@ -73,7 +73,7 @@ SLIPS = [
 
 @promise("gateway:config-errors")
 @pytest.mark.parametrize(("text", "expected"), SLIPS)
-def test_an_unknown_name_is_met_with_the_nearest_one_if_one_is_near(text: str, expected: str) -> None:
+def test_errors_about_unknown_names_suggest_a_similar_one(text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, "x")
     _, _, words = str(caught.value).partition(": ")
@@ -114,7 +114,7 @@ n = { o = { p = 2 } }
         (("server", "port"), (1, 1)),
     ],
 )
-def test_places_in_toml(path: tuple[str | int, ...], place: tuple[int, int]) -> None:
+def test_positions_in_toml(path: tuple[str | int, ...], place: tuple[int, int]) -> None:
     assert position_of(TOML, path) == place
 
 
@@ -151,7 +151,7 @@ def test_the_model_name_selects_the_provider(model: str, format: str, expected: 
 
 
 @promise("gateway:names")
-def test_a_provider_without_a_key_says_what_is_missing() -> None:
+def test_an_unusable_provider_is_reported_with_what_is_missing() -> None:
     with pytest.raises(NoSuchModel) as caught:
         planned("", "anthropic/claude-sonnet-5", "openai-chat", {})
     assert "ANTHROPIC_API_KEY" in caught.value.hint
@@ -179,12 +179,12 @@ OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"
         ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "k"}, "openai-chat", "openai-chat"),
         ('[providers.anthropic]\nbase_url = "http://127.0.0.1:1"', KEYS, "anthropic-messages", "anthropic"),
         ("", {}, "ollama-chat", "ollama"),
-        # Whichever API of OpenAI's is configured, it answers clients of both.
+        # Whichever of OpenAI's APIs is configured, it serves clients of both.
         (OWN_SERVER, {}, "openai-chat", "openai"),
         (OWN_SERVER.replace("openai", "openai-chat"), {}, "openai-responses", "openai-chat"),
     ],
 )
-def test_a_server_of_ones_own_names_its_models_as_it_likes(
+def test_models_of_self_hosted_servers_may_have_slashes_in_their_names(
     text: str, environment: dict[str, str], format: str, expected: str
 ) -> None:
     assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{expected}/Qwen/Qwen3-8B"]
@@ -219,7 +219,7 @@ def test_aliases_patterns_and_weights() -> None:
 
 
 @promise("gateway:routes", "gateway:same-bytes")
-def test_settings_of_a_route_and_an_alias(dragoman_sim: Simulator) -> None:
+def test_settings_of_a_route_are_applied_and_an_alias_is_renamed(dragoman_sim: Simulator) -> None:
     text = provider("p", dragoman_sim.url, kind="openai-chat") + (
         '[routes.alias]\nto = "p/gpt-5"\n'
         '[routes.set]\nto = "p/gpt-5"\nmax_output_tokens = 64\nreasoning = "low"\ndrop = ["temperature", "stop"]\n'
@@ -240,7 +240,7 @@ def test_settings_of_a_route_and_an_alias(dragoman_sim: Simulator) -> None:
 
 
 @promise("gateway:reload")
-def test_a_new_configuration_drops_no_stream(dragoman_simulator: Simulator) -> None:
+def test_reloading_the_configuration_ends_no_stream(dragoman_simulator: Simulator) -> None:
     slow = provider("p", dragoman_simulator.url, fault="drip=0.003")
     with RunningGateway(configured(slow)) as gateway, connected(gateway.url) as sock:
         sock.sendall(stream_of("p/claude-sonnet-5"))
@@ -256,7 +256,7 @@ def test_a_new_configuration_drops_no_stream(dragoman_simulator: Simulator) -> N
 
 
 @promise("gateway:reload", "gateway:attacks")
-def test_a_file_that_is_half_written_does_not_open_the_gateway(tmp_path: Path, dragoman_simulator: Simulator) -> None:
+def test_a_reload_without_keys_does_not_open_the_gateway(tmp_path: Path, dragoman_simulator: Simulator) -> None:
     text = f'[server]\nkeys = ["first-key-of-a-client"]\n{provider("p", dragoman_simulator.url)}'
     with served(tmp_path, text) as gateway:
         for part in ("", "[server]\n", provider("p", dragoman_simulator.url)):
@@ -272,7 +272,7 @@ def test_a_file_that_is_half_written_does_not_open_the_gateway(tmp_path: Path, d
         assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), headers).status == 200
 
 
-def test_simulators_stand_where_the_table_says(dragoman_simulator: Simulator) -> None:
+def test_simulators_are_at_the_paths_of_the_table(dragoman_simulator: Simulator) -> None:
     for url in simulators_at(dragoman_simulator.url).values():
         assert url.startswith(dragoman_simulator.url)
     assert json.dumps(simulators_at("x"))

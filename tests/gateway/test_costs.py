@@ -1,4 +1,4 @@
-"""What requests cost: in headers, log, metrics, usage and budgets, by the catalogue or by prices of one's own."""
+"""What requests cost, by the catalogue or by configured prices: in headers, log, metrics, usage and budgets."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +28,7 @@ ESTIMATE = {"x-dragoman-estimate": "1"}
 
 @promise("gateway:costs")
 def test_rates_are_those_of_the_catalogue() -> None:
-    """The same amounts as the catalogue's own arithmetic, for every kind of token."""
+    """The gateway computes the same amounts as the catalogue, for every kind of token."""
     prices = PriceList(Config())
     usages = [
         Usage(input=100, output=50),
@@ -49,7 +49,7 @@ def test_rates_are_those_of_the_catalogue() -> None:
 
 
 @promise("gateway:costs")
-def test_amounts_have_no_noise_of_floating_point() -> None:
+def test_amounts_are_rounded() -> None:
     prices = PriceList(Config())
     for tokens in range(1, 500):
         cost = prices.cost("anthropic", "claude-sonnet-5", Usage(input=tokens, output=66))
@@ -58,7 +58,7 @@ def test_amounts_have_no_noise_of_floating_point() -> None:
 
 
 @promise("gateway:costs")
-def test_a_price_of_ones_own_comes_first_and_a_kind_finds_its_row() -> None:
+def test_configured_prices_take_precedence_over_the_catalogue() -> None:
     config = read_config(
         '[providers.work]\nkind = "anthropic"\napi_key = "k"\n[prices."work/mine"]\ninput = 1\noutput = 2\n'
         '[prices."claude-opus-4-1"]\ninput = 7\noutput = 7\n'
@@ -125,7 +125,7 @@ def test_estimates_count_as_requests(dragoman_simulator: Simulator, tmp_path: Pa
 
 
 @promise("gateway:costs", "gateway:limits")
-def test_compaction_by_a_provider_is_paid_for(tmp_path: Path) -> None:
+def test_compaction_by_a_provider_counts_towards_the_budget(tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     create(address, key("ada", budget=1.0))
     text = f'[server]\ndatabase = "{address}"\n[prices."m"]\ninput = 1000000\noutput = 1000000\n'
@@ -142,7 +142,7 @@ def test_compaction_by_a_provider_is_paid_for(tmp_path: Path) -> None:
 
 
 @promise("gateway:costs")
-def test_an_estimate_is_answered_and_nothing_is_sent(dragoman_simulator: Simulator) -> None:
+def test_an_estimate_calls_no_provider(dragoman_simulator: Simulator) -> None:
     with RunningGateway(simulated(dragoman_simulator.url)) as gateway:
         body = {**chat("claude-sonnet-5"), "max_tokens": 500}
         got = send(gateway.url, "/v1/chat/completions", body, ESTIMATE)
@@ -184,7 +184,7 @@ def test_a_budget_in_tokens(address: str, dragoman_simulator: Simulator) -> None
 
 
 @promise("gateway:token-budget")
-def test_tokens_are_reserved_while_requests_are_under_way(address: str) -> None:
+def test_tokens_are_reserved_while_requests_run(address: str) -> None:
     create(address, key("ada", token_budget=100))
 
     def new(id: str, tokens: int) -> Reservation:

@@ -57,7 +57,7 @@ def unrecorded(url: str) -> dict[str, int]:
 
 @contextmanager
 def full_disk(process: int) -> Iterator[None]:
-    """No file of this process may grow, as on a disk without space: what it appends fails."""
+    """Limit the size of the process's files, so that appending fails as on a full disk."""
     before = resource.prlimit(process, resource.RLIMIT_FSIZE)
     resource.prlimit(process, resource.RLIMIT_FSIZE, (1, before[1]))
     try:
@@ -68,7 +68,7 @@ def full_disk(process: int) -> Iterator[None]:
 
 @promise("gateway:disk-failures", "gateway:costs-exact")
 @linux
-def test_a_disk_that_fills_up_while_requests_come(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+def test_requests_are_served_while_the_disk_is_full(dragoman_simulator: Simulator, tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     limits: dict[str, dict[str, Any]] = {
         "plain": {},
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_while_requests_come(dragoman_simulator: Simulator,
 
 @contextmanager
 def served_with_log(folder: Path, errors: Any) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """A gateway that logs to a file, found by asking for its health."""
+    """Start a gateway that logs to a file, and wait until its health endpoint answers."""
     port = free_port()
     process = subprocess.Popen(  # noqa: S603
         [*COMMAND, "serve", "--port", str(port)], stderr=errors, cwd=folder, env=environment()
@@ -133,7 +133,7 @@ def served_with_log(folder: Path, errors: Any) -> Iterator[tuple[str, "subproces
 
 @contextmanager
 def read_only_disk(folder: Path) -> Iterator[Path]:
-    """A disk of its own, to be filled; afterwards nothing on it can be changed."""
+    """Mount a small disk for the test to write to; on leaving the block it is unmounted."""
     disk = folder / "disk"
     disk.mkdir()
     mount = subprocess.run(  # noqa: S603
@@ -168,7 +168,7 @@ def test_a_database_on_a_read_only_disk(dragoman_simulator: Simulator, tmp_path:
             log = process.stderr.read()
         assert "attempt to write a readonly database" in log or "unable to open database file" in log
         assert "is counted in memory" in log
-        assert "was never written" in log, "what is lost when it ends is said, too"
+        assert "was never written" in log, "usage lost at shutdown is logged"
         created = subprocess.run(  # noqa: S603
             [sys.executable, "-m", "dragoman", "keys", "create", "new", "--database", address],
             capture_output=True,
@@ -239,8 +239,10 @@ async def entered_again(meters: Any) -> None:
 
 @promise("gateway:clock-jumps")
 @pytest.mark.parametrize("home", ["sqlite", "postgres"])
-def test_counters_from_the_future_do_not_lock_a_key(home: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The clock of the database's machine was set back by a day, or the machine was started again."""
+def test_counters_with_a_time_in_the_future_do_not_block_a_key(
+    home: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """As if the clock of the database's machine had been set back by a day, or the machine restarted."""
     postgres: Postgres | None = request.getfixturevalue("postgres_server") if home == "postgres" else None
     address = str(tmp_path / "gateway.db") if postgres is None else postgres.fresh()
 
@@ -263,7 +265,7 @@ def test_counters_from_the_future_do_not_lock_a_key(home: str, request: pytest.F
 
 @promise("gateway:clock-jumps")
 @pytest.mark.parametrize("home", ["sqlite", "postgres"])
-def test_a_batch_of_a_worker_that_is_gone_is_claimed_after_the_clock_was_set_back(
+def test_a_batch_of_a_dead_worker_is_claimed_after_the_clock_was_set_back(
     home: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     postgres: Postgres | None = request.getfixturevalue("postgres_server") if home == "postgres" else None
@@ -293,7 +295,7 @@ def test_a_batch_of_a_worker_that_is_gone_is_claimed_after_the_clock_was_set_bac
 def test_signatures_are_remembered_when_the_clock_jumps(
     jump: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a week: set back, they stay longer; far ahead, they are gone and nothing else is."""
+    """They are stored for a week: if the clock is set back, for longer; if it jumps ahead by more, they are gone."""
     real, offset = time.time, 0.0
     monkeypatch.setattr(time, "time", lambda: real() + offset)
     call = ToolCall("call_1", "f", {}, signature=Signature("google", "sig"))
@@ -318,7 +320,7 @@ def test_signatures_are_remembered_when_the_clock_jumps(
 
 
 @promise("gateway:clock-jumps")
-def test_counters_of_redis_from_the_future(redis_server: Redis, tmp_path: Path) -> None:
+def test_counters_of_redis_with_a_time_in_the_future(redis_server: Redis, tmp_path: Path) -> None:
     server = Server(database=str(tmp_path / "gateway.db"), limits=redis_server.fresh())
 
     async def scenario() -> None:

@@ -1,5 +1,5 @@
-"""docs/gateway.md and the README are right: the configuration is read, the commands are understood, and the programs
-run as they stand against a gateway that was just started, without keys, as `make run` does."""
+"""Checks docs/gateway.md and the README: the configuration is valid, the commands exist, and the programs run unchanged
+against a gateway that was just started without keys, as by `make run`."""
 
 import json
 import re
@@ -32,7 +32,7 @@ PROGRAMS = [one for one in blocks("python") + blocks("python", README) if "127.0
 
 
 @promise("gateway:documented")
-def test_the_configuration_is_read() -> None:
+def test_the_documented_configuration_is_valid() -> None:
     text, *others = blocks("toml")
     for other in others:
         read_config(other)
@@ -50,7 +50,7 @@ ADDRESS = "http://127.0.0.1:8787"
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """At the address that the documentation names, unless the port is taken."""
+    """A gateway at the address that the documentation names, or at another one if the port is in use."""
     with ExitStack() as stack:
         try:
             url, _ = stack.enter_context(served("--port", "8787", cwd=tmp_path_factory.mktemp("run")))
@@ -61,7 +61,7 @@ def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @promise("gateway:documented", "gateway:no-config")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_programs_run(first_run: str, program: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_programs_run(first_run: str, program: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(program.replace(ADDRESS, first_run), names)  # noqa: S102 - our own documentation
     names["client"].close()
@@ -69,19 +69,19 @@ def test_the_programs_run(first_run: str, program: str, capsys: pytest.CaptureFi
 
 
 @promise("gateway:documented", "gateway:no-config")
-def test_what_is_asked_with_curl(first_run: str) -> None:
+def test_the_documented_curl_command_runs(first_run: str) -> None:
     (command,) = [block[2:] for block in blocks("console") if block.startswith("$ curl")]
     script = ["bash", "-c", f"{command.replace(ADDRESS, first_run).strip()} --silent --fail"]
     completed = subprocess.run(script, capture_output=True, check=True)  # noqa: S603 - our own documentation
     assert json.loads(completed.stdout)["choices"][0]["message"]["content"]
 
 
-def test_there_are_programs_for_three_sdks_in_both() -> None:
+def test_programs_for_three_sdks_are_documented() -> None:
     assert len(PROGRAMS) == 4
 
 
 @promise("gateway:documented")
-def test_the_commands_are_understood() -> None:
+def test_the_documented_commands_exist() -> None:
     console = "\n".join(blocks("console"))
     lines = re.findall(r"^\$ (dragoman .*)$|\$\((dragoman [^)]*)\)", console, re.MULTILINE)
     for line in map("".join, lines):
@@ -91,5 +91,5 @@ def test_the_commands_are_understood() -> None:
 
 
 @promise("gateway:documented")
-def test_every_recipe_has_its_row() -> None:
+def test_every_recipe_is_documented() -> None:
     assert re.findall(r"^\| [^|]+ \| `(\w[\w-]+)` \| .+ \|$", TEXT, re.MULTILINE) == list(RECIPES)

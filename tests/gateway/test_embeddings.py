@@ -1,4 +1,4 @@
-"""Embeddings through the gateway: the vendors' SDKs as clients, every simulated provider behind it."""
+"""Embeddings through the gateway: the vendors' SDKs as clients, and every simulated provider as upstream."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -110,7 +110,7 @@ def test_every_client_reaches_every_provider(client: str, embedder: RunningGatew
         assert tokens > 0, (client, name)
 
 
-def test_the_older_shapes_and_base64(embedder: RunningGateway) -> None:
+def test_older_endpoints_and_base64(embedder: RunningGateway) -> None:
     (text, *_), url = TEXTS, embedder.url
     one = send(url, "/api/embeddings", {"model": "embed-openai", "prompt": text}).json
     assert one["embedding"] == pytest.approx(vector_of(text, 1536), abs=1e-6)
@@ -163,7 +163,9 @@ def test_same_format_passes_byte_exact() -> None:
         ("/v1/embeddings", b"{", 400),
     ],
 )
-def test_refusals_are_in_the_clients_words(path: str, body: Any, status: int, embedder: RunningGateway) -> None:
+def test_embedding_errors_are_in_the_clients_format(
+    path: str, body: Any, status: int, embedder: RunningGateway
+) -> None:
     got = send(embedder.url, path, body)
     assert got.status == status, got.body
     assert got.json
@@ -171,7 +173,7 @@ def test_refusals_are_in_the_clients_words(path: str, body: Any, status: int, em
         assert b"cohere" in got.body
 
 
-def test_keys_and_limits_hold_here_too() -> None:
+def test_keys_and_limits_apply_to_embeddings() -> None:
     with RunningGateway(configured('[server]\nkeys = ["sesame"]\nmax_body = 2000\n')) as gateway:
         body = {"model": "openai/text-embedding-3-small", "input": "x" * 3000}
         for path in ("/v1/embeddings", "/api/embed", "/v2/embed", "/v1beta/models/m:embedContent"):
@@ -180,7 +182,7 @@ def test_keys_and_limits_hold_here_too() -> None:
         assert send(gateway.url, "/v1/embeddings", None, {"x-api-key": "sesame"}, "PUT").status == 405
 
 
-def test_a_provider_that_answers_with_fewer_vectors_is_at_fault() -> None:
+def test_an_answer_with_too_few_vectors_is_a_failure_of_the_upstream() -> None:
     with (
         scripted(reply({"embeddings": [[1.0]], "model": "m"})) as upstream,
         RunningGateway(configured(upstream.table("p", "ollama"))) as gateway,

@@ -1,4 +1,4 @@
-"""The error that each client gets when something goes wrong, and what is tried before that."""
+"""The errors that clients of each format get, and the retries and fallbacks before that."""
 
 import asyncio
 import json
@@ -44,18 +44,18 @@ def routed(text: str) -> Iterator[RunningGateway]:
         yield gateway
 
 
-# ── words ──
+# ── error messages ──
 
 
 @promise("gateway:own-words")
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_model_without_a_provider_is_refused(format: str) -> None:
-    """No provider has a key, and there is no simulator either."""
+    """No provider has a key, and there is no simulator."""
     body = {**first(format), **({"model": "nobody"} if "model" in first(format) else {})}
     with routed("") as gateway:
         got = send(gateway.url, path_of(format, "nobody", streamed=False), body, DOORS[format].headers)
     failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
-    # Ollama needs no key, so it is asked, where it usually listens.
+    # Ollama needs no key, so the gateway calls its default address.
     assert got.status in ({502, 404} if format == "ollama-chat" else {400, 404})
     assert failure.kind in {"not_found", "invalid_request", "server"}
     assert DOORS[format].message_of(got.json)
@@ -64,9 +64,7 @@ def test_a_model_without_a_provider_is_refused(format: str) -> None:
 @promise("gateway:own-words", "gateway:no-secrets")
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_refusal_of_the_upstream_in_the_clients_words(
-    dragoman_simulator: Simulator, format: str, target: str
-) -> None:
+def test_errors_of_an_upstream_are_translated(dragoman_simulator: Simulator, format: str, target: str) -> None:
     text = provider("p", dragoman_simulator.url, kind=target, fault="status=429; retry_after=120")
     body = first(format)
     sent = {**body, "model": "p/m"} if "model" in body else body
@@ -79,7 +77,7 @@ def test_a_refusal_of_the_upstream_in_the_clients_words(
 
 
 @promise("gateway:same-bytes", "gateway:own-words")
-def test_a_refusal_in_the_clients_own_format_passes_as_it_is(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+def test_errors_in_the_clients_own_format_pass_unchanged(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
     body = {"model": "claude-sonnet-5", "max_tokens": 0, "messages": []}
     headers = DOORS["anthropic-messages"].headers
     through = send(gateway.url, "/v1/messages", body, headers)
@@ -90,7 +88,7 @@ def test_a_refusal_in_the_clients_own_format_passes_as_it_is(gateway: RunningGat
 @promise("gateway:own-words-midstream")
 @pytest.mark.parametrize("fault", ["fail=8; status=529", "cut=8", "garbage=8"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str, fault: str) -> None:
+def test_a_broken_stream_ends_with_an_error_event(dragoman_simulator: Simulator, format: str, fault: str) -> None:
     source, name = ("openai-chat", "gpt-5") if format == "anthropic-messages" else ("anthropic", "claude-sonnet-5")
     body = {**first(format), **DOORS[format].streams}
     sent = {**body, "model": f"p/{name}"} if "model" in body else body
@@ -107,20 +105,22 @@ def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str
 
 
 @promise("gateway:own-words-midstream")
-def test_a_broken_stream_of_the_same_format_says_so_too(dragoman_simulator: Simulator) -> None:
+def test_a_broken_stream_of_the_same_format_ends_with_an_error_event(dragoman_simulator: Simulator) -> None:
     with routed(provider("p", dragoman_simulator.url, fault="cut=4")) as gateway:
         body = {**first("anthropic-messages"), "model": "p/claude-sonnet-5", "stream": True}
         got = send(gateway.url, "/v1/messages", body, DOORS["anthropic-messages"].headers)
     assert b"event: error" in got.body
 
 
-# ── elsewhere ──
+# ── retries and fallbacks ──
 
 
 @promise("gateway:fallback", "gateway:routes")
 @pytest.mark.parametrize("fault", ["status=500", "status=529", "cut=0", "fail=0; status=529", "status=401"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_before_the_first_byte_another_answers(dragoman_simulator: Simulator, fault: str, *, streamed: bool) -> None:
+def test_the_fallback_answers_if_the_first_upstream_fails_before_the_first_byte(
+    dragoman_simulator: Simulator, fault: str, *, streamed: bool
+) -> None:
     text = (
         provider("bad", dragoman_simulator.url, fault=fault)
         + provider("good", dragoman_simulator.url, kind="gemini")
@@ -134,7 +134,7 @@ def test_before_the_first_byte_another_answers(dragoman_simulator: Simulator, fa
 
 
 @promise("gateway:fallback")
-def test_what_the_client_did_wrong_is_not_tried_elsewhere(dragoman_simulator: Simulator) -> None:
+def test_invalid_requests_are_not_sent_to_the_fallback(dragoman_simulator: Simulator) -> None:
     text = (
         provider("bad", dragoman_simulator.url, fault="status=400")
         + provider("good", dragoman_simulator.url)
@@ -147,7 +147,7 @@ def test_what_the_client_did_wrong_is_not_tried_elsewhere(dragoman_simulator: Si
 
 
 @promise("gateway:fallback")
-def test_the_same_upstream_is_tried_again(dragoman_sim: Simulator) -> None:
+def test_an_overloaded_upstream_is_retried(dragoman_sim: Simulator) -> None:
     dragoman_sim.play({"error": "overloaded"}, {"error": "overloaded"}, {"text": "third time lucky"})
     with routed(provider("p", dragoman_sim.url)) as gateway:
         got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"))
@@ -157,7 +157,7 @@ def test_the_same_upstream_is_tried_again(dragoman_sim: Simulator) -> None:
 
 
 @promise("gateway:breaker")
-def test_an_upstream_that_fails_is_left_alone_for_a_while(dragoman_sim: Simulator) -> None:
+def test_the_circuit_breaker_opens_after_failures_and_closes_after_a_success(dragoman_sim: Simulator) -> None:
     def configuration(seconds: float) -> str:
         breaker = f"breaker = {{ failures = 3, seconds = {seconds} }}\n"
         return provider("p", dragoman_sim.url, more=breaker) + '[routes.mine]\nto = "p/claude-sonnet-5"\nattempts = 1\n'
@@ -180,7 +180,7 @@ def test_an_upstream_that_fails_is_left_alone_for_a_while(dragoman_sim: Simulato
 
 
 @promise("gateway:routes")
-def test_several_keys_take_turns_and_a_tired_one_is_spared(dragoman_sim: Simulator) -> None:
+def test_keys_are_used_in_turn_except_one_that_is_rate_limited(dragoman_sim: Simulator) -> None:
     base = simulators_at(dragoman_sim.url)["anthropic"]
     text = f'[providers.p]\nkind = "anthropic"\nbase_url = "{base}"\napi_keys = ["key-one", "key-two"]\n'
     with routed(text) as gateway:
@@ -189,11 +189,11 @@ def test_several_keys_take_turns_and_a_tired_one_is_spared(dragoman_sim: Simulat
         assert {line["upstream"] for line in gateway.requests(4)} == {"p#1", "p#2"}
 
 
-# ── slow, dead, gone ──
+# ── slow and dead upstreams, clients that disconnect ──
 
 
 class Upstream:
-    """A server that streams one chunk after the other on request, and notices clients that disconnect."""
+    """A server that streams chunks when the test releases them, and notices disconnects."""
 
     def __init__(self) -> None:
         self.go = threading.Semaphore(0)
@@ -274,7 +274,7 @@ def test_each_chunk_is_passed_on_at_once_and_a_disconnect_is_noticed(upstream: U
 
 
 class Client(Exchange):
-    """A client of a stream that may leave before its end."""
+    """A client that reads a stream to its end, or disconnects before."""
 
     def __init__(self, path: str, *, leaves: bool) -> None:
         super().__init__(Head("POST", path, "", {"host": "localhost"}))
@@ -300,8 +300,8 @@ class Client(Exchange):
 
 @promise("gateway:disconnect")
 @pytest.mark.parametrize(("path", "last"), [("/v1/messages", b"message_stop"), ("/v1/chat/completions", b"[DONE]")])
-def test_a_client_that_leaves_inside_a_stream_does_not_end_later_streams(path: str, last: bytes) -> None:
-    """Compiled, its exception was once raised in later streams too."""
+def test_a_client_that_disconnects_in_a_stream_does_not_end_later_streams(path: str, last: bytes) -> None:
+    """In the compiled core, the exception of the disconnect was once raised in later streams too."""
     choice = {"index": 0, "delta": {"content": "all of it"}, "finish_reason": "stop"}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     events = b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(chunk).encode()
@@ -310,7 +310,7 @@ def test_a_client_that_leaves_inside_a_stream_does_not_end_later_streams(path: s
         async with serving(configured(text), log=Lines()) as running:
             for leaves in (True, False, True, False):
                 client = Client(path, leaves=leaves)
-                # As a connection runs it: nothing between the event loop and the gateway.
+                # Like a connection: a task of its own, with no other frame between the event loop and the gateway.
                 serve = asyncio.ensure_future(running.gateway(client))
                 (outcome,) = await asyncio.gather(serve, return_exceptions=True)
                 assert type(outcome) is (Gone if leaves else type(None))
@@ -337,9 +337,7 @@ def test_a_client_that_disconnects_after_the_last_event_has_the_whole_answer(ups
 
 
 @promise("gateway:timeouts")
-def test_a_dead_upstream_costs_its_own_requests_their_time_only(
-    upstream: Upstream, dragoman_simulator: Simulator
-) -> None:
+def test_a_dead_upstream_delays_only_its_own_requests(upstream: Upstream, dragoman_simulator: Simulator) -> None:
     text = (
         f'[providers.dead]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
         "timeouts = { first_byte = 1.5 }\n"
@@ -357,7 +355,7 @@ def test_a_dead_upstream_costs_its_own_requests_their_time_only(
 
 
 @promise("gateway:shutdown")
-def test_streams_end_before_the_gateway_does(dragoman_simulator: Simulator) -> None:
+def test_streams_in_progress_end_before_the_gateway_stops(dragoman_simulator: Simulator) -> None:
     gateway = RunningGateway(configured(provider("p", dragoman_simulator.url, fault="drip=0.002")))
     with gateway, connected(gateway.url) as sock:
         sock.sendall(stream_of("p/claude-sonnet-5"))

@@ -1,4 +1,4 @@
-"""What clients can do with forms, files, uploads and batches: nothing that freezes, fills or cheats the gateway."""
+"""Hostile forms, files, uploads and batches neither block the gateway, nor fill its memory, nor evade its limits."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ def test_a_form_has_no_more_than_a_thousand_parts() -> None:
     assert len(read_form(HOSTILE_FORMS["parts"](900), FORM)) == 900
 
 
-# ── tokens that a client makes up ──
+# ── invented token counts ──
 
 
 @pytest.mark.parametrize("count", ["-5", "true", "1e3", '"7"', "9" * 400])
@@ -71,7 +71,7 @@ def test_impossible_counts_are_ignored(count: str) -> None:
     assert usage is None or (usage.input, usage.output) == (0, 2)
 
 
-def test_nested_counts_are_looked_at_a_few_times_only() -> None:
+def test_nested_token_counts_are_parsed_in_linear_time() -> None:
     def prepare(n: int) -> Callable[[], object]:
         def read() -> object:
             reader = UsageReader()
@@ -84,7 +84,7 @@ def test_nested_counts_are_looked_at_a_few_times_only() -> None:
 
 
 class Files(ScriptedUpstream):
-    """Gives back a file whose author writes about tokens."""
+    """Returns a file whose content looks like token counts."""
 
     def _choose(self, line: str, _body: bytes) -> Reply:
         if "/content" in line:
@@ -106,7 +106,7 @@ def gateway(files: Files) -> Iterator[RunningGateway]:
         yield running
 
 
-def test_what_a_file_says_about_tokens_is_not_counted(gateway: RunningGateway) -> None:
+def test_token_counts_in_the_content_of_a_file_are_ignored(gateway: RunningGateway) -> None:
     assert send(gateway.url, "/v1/files/file-1/content", method="GET").status == 200
     assert "dragoman_tokens_total{" not in send(gateway.url, "/metrics", method="GET").body.decode()
 
@@ -129,19 +129,19 @@ def test_an_invalid_host_is_replaced_by_localhost(host: str) -> None:
     assert address_of(Head("GET", "/", "", {"host": "[::1]:8", "x-forwarded-proto": "https"})) == "https://[::1]:8"
 
 
-# ── what the gateway keeps itself ──
+# ── files that the gateway stores itself ──
 
 HERE = {"x-dragoman-provider": "dragoman"}
 HUGE = "9" * 5_000
 
 
-def test_numbers_of_any_length_are_read(gateway: RunningGateway) -> None:
+def test_long_numbers_in_headers_and_queries_are_answered(gateway: RunningGateway) -> None:
     assert send(gateway.url, f"/v1/batches?limit={HUGE}", headers=HERE, method="GET").status == 200
     start = {**HERE, "x-goog-upload-header-content-length": HUGE, "x-goog-upload-command": "start"}
     assert send(gateway.url, "/upload/v1beta/files", {"file": {}}, headers=start).status == 200
 
 
-def test_pieces_of_an_upload_are_large(gateway: RunningGateway) -> None:
+def test_chunks_of_an_upload_must_be_large(gateway: RunningGateway) -> None:
     start = send(gateway.url, "/upload/v1beta/files", {"file": {}}, headers={**HERE, "x-goog-upload-command": "start"})
     path = start.headers["x-goog-upload-url"].partition(gateway.url)[2]
     piece = {"x-goog-upload-command": "upload", "x-goog-upload-offset": "0"}
@@ -158,7 +158,7 @@ def _at(offset: int) -> dict[str, str]:
     return {"x-goog-upload-offset": str(offset)}
 
 
-def test_descriptions_take_room_too(files: Files) -> None:
+def test_descriptions_count_towards_the_storage_limit(files: Files) -> None:
     table = files.table("own", "openai-compatible")
     with RunningGateway(configured(f"[server]\nbatch_bytes = 5000\n{table}")) as small:
         statuses = []
@@ -170,7 +170,9 @@ def test_descriptions_take_room_too(files: Files) -> None:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_files_are_sent_in_pieces(files: Files, database: str, request: pytest.FixtureRequest) -> None:
+def test_stored_files_are_sent_completely_in_chunks(
+    files: Files, database: str, request: pytest.FixtureRequest
+) -> None:
     server: Postgres | None = request.getfixturevalue("postgres_server") if database == "postgres" else None
     address = "" if server is None else f'[server]\ndatabase = "{server.fresh()}"\n'
     content = bytes(range(256)) * 10_000
@@ -183,7 +185,7 @@ def test_files_are_sent_in_pieces(files: Files, database: str, request: pytest.F
     assert fetched.headers.get("transfer-encoding") == "chunked"
 
 
-def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
+def test_creating_a_file_counts_as_a_request(files: Files, tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     create(address, key("slow", requests_per_minute=2))
     table = files.table("own", "openai-compatible")
@@ -198,11 +200,11 @@ def test_making_files_counts_as_a_request(files: Files, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"items":' + b"[" * 5_000, b'{"metadata":{"a":"\xff"}}', b'{"items":[{"a":' + b"[" * 3_000]
 )
-def test_conversations_that_are_none_are_refused(gateway: RunningGateway, body: bytes) -> None:
+def test_invalid_conversations_are_refused(gateway: RunningGateway, body: bytes) -> None:
     assert send(gateway.url, "/v1/conversations", body).status == 400
 
 
-def test_a_history_does_not_grow_without_end(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_history_is_limited(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("responses_endpoints", "stored_responses"):
         monkeypatch.setattr(f"dragoman.gateway.{module}.LARGEST_HISTORY", 10_000)
     made = send(gateway.url, "/v1/conversations", {}).json["id"]
@@ -221,13 +223,13 @@ def opened(sock: socket.socket) -> None:
 
 
 def frame(data: bytes, *, opcode: int = 1, last: bool = True) -> bytes:
-    """Masked with zeros, as clients have to."""
+    """Return a frame, masked (with zeros) as those of clients must be."""
     size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + len(data).to_bytes(2, "big")
     return bytes([(0x80 if last else 0) | opcode]) + size + bytes(4) + data
 
 
 @pytest.mark.parametrize("noise", [frame(b"nothing of this API"), frame(b"x" * 100, opcode=9)])
-def test_answers_do_not_pile_up_for_a_client_that_does_not_read(gateway: RunningGateway, noise: bytes) -> None:
+def test_answers_for_a_client_that_does_not_read_are_bounded(gateway: RunningGateway, noise: bytes) -> None:
     with connected(gateway.url) as sock:
         opened(sock)
         sock.settimeout(2.0)
@@ -240,7 +242,7 @@ def test_answers_do_not_pile_up_for_a_client_that_does_not_read(gateway: Running
     assert send(gateway.url, "/health", method="GET").status == 200
 
 
-def test_a_connection_has_so_many_turns_under_way(files: Files) -> None:
+def test_the_number_of_unfinished_turns_is_limited(files: Files) -> None:
     files_slow = files.table("own", "openai-compatible")
     turn = frame(b'{"type":"response.create","model":"own/m","input":"hi"}')
     with RunningGateway(configured(files_slow)) as running, connected(running.url) as sock:
@@ -252,7 +254,7 @@ def test_a_connection_has_so_many_turns_under_way(files: Files) -> None:
     assert b"at most 100 responses" in received
 
 
-def test_a_message_may_come_in_frames_of_a_byte_and_of_none(gateway: RunningGateway) -> None:
+def test_a_message_may_arrive_in_frames_of_one_byte_and_empty_ones(gateway: RunningGateway) -> None:
     with connected(gateway.url) as sock:
         opened(sock)
         words = b'{"type":"response.unknown"}'
@@ -274,7 +276,7 @@ def test_directives_are_read_in_linear_time(odd: str) -> None:
 # ── MCP ──
 
 
-def test_messages_of_mcp_are_bounded_and_streams_are_not_held_open() -> None:
+def test_mcp_messages_are_limited_and_streams_are_refused() -> None:
     headers = {"accept": "application/json, text/event-stream"}
     with RunningGateway(configured("[mcp]\nserve = true\n")) as running:
         assert send(running.url, "/mcp", headers=headers, method="GET").status == 405

@@ -1,4 +1,4 @@
-"""Servers that answer in a provider's place: endless, absurd or misleading answers harm one request, nothing else."""
+"""Upstreams with endless, absurd or misleading answers: each affects only its own request."""
 
 import http.client
 import json
@@ -36,12 +36,12 @@ FINE = json.dumps(completion()).encode()
 CHUNK = b"%x\r\n%b\r\n" % (len(FINE), FINE)
 PATIENT = "breaker = { failures = 100 }"
 CLIENTS = ("/v1/chat/completions", "/v1/messages")
-"""Of the upstream's own format, and of another one."""
+"""The paths of a client of the upstream's own format, and of another one."""
 
 
 @contextmanager
 def pouring(first: bytes, piece: bytes) -> Iterator[tuple[str, Callable[[], int]]]:
-    """An upstream that sends `first` and then `piece` until its client goes away; the bytes it could send."""
+    """Run an upstream that sends `first` and then `piece` until the gateway disconnects; it counts the bytes sent."""
     listening = socket.create_server(("127.0.0.1", 0))
     sent = 0
 
@@ -77,8 +77,8 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_answers_without_end_are_given_up(name: str) -> None:
-    """After some hundred kilobytes, not at the time limit of the answer, and without keeping them."""
+def test_endless_answers_are_cut_off(name: str) -> None:
+    """After some hundred kilobytes, before the time limit of the answer, and without storing them."""
     with pouring(*ENDLESS[name]) as (url, sent):
         table = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n'
         with RunningGateway(configured(table)) as gateway:
@@ -116,7 +116,7 @@ DATES = ("Fri, 31 Dec 9999 23:59:59 +99999999999999", "1 Jan 9999999999999999999
 @each("value", (*WAITS, *DATES))
 @each("name", ("retry-after", "retry-after-ms"))
 @each("format", dragoman.formats())
-def test_a_waiting_time_is_finite_and_written_in_digits(format: str, name: str, value: str) -> None:
+def test_retry_after_is_a_finite_number_in_digits(format: str, name: str, value: str) -> None:
     body = dragoman.encode_error(Failure("rate_limit", "later", 429), format).json()
     failure = dragoman.decode_error(body, format, status=429, headers={name: value})
     assert failure.retry_after is None or 0 <= failure.retry_after < 1e15
@@ -130,8 +130,8 @@ def test_a_waiting_time_is_finite_and_written_in_digits(format: str, name: str, 
 
 @each("seconds", (0.0, 0.1, 1.0, 2.5, 59.9, 3600.0))
 @each("format", [one for one in dragoman.formats() if one not in {"gemini", "vertex", "gemini-interactions"}])
-def test_a_waiting_time_is_in_whole_seconds(format: str, seconds: float) -> None:
-    """RFC 9110 has no others: urllib3 raises an error of its own for a fraction, Cohere's SDK ignores it."""
+def test_retry_after_is_in_whole_seconds(format: str, seconds: float) -> None:
+    """RFC 9110 permits no fractions: urllib3 raises an error for one, Cohere's SDK ignores the header."""
     encoded = dragoman.encode_error(Failure("rate_limit", "later", 429, retry_after=seconds), format)
     given = Retry().parse_retry_after(encoded.headers["retry-after"])
     assert seconds <= given < seconds + 1
@@ -144,14 +144,14 @@ INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 @each("delay", ("nans", "infs", "-1s", "1e999s", "xs", "s", ""))
 @each("format", ("gemini", "vertex"))
-def test_a_delay_of_google_is_finite(format: str, delay: str) -> None:
+def test_retry_delays_of_google_are_finite(format: str, delay: str) -> None:
     body = {"error": {"code": 429, "details": [{"@type": INFO, "retryDelay": delay}]}}
     assert dragoman.decode_error(json.dumps(body).encode(), format, status=429).retry_after is None
 
 
 @pytest.mark.parametrize("wait", ["nan", "inf", "1000000000000", DATES[0]])
-def test_an_absurd_waiting_time_does_not_disable_a_model(wait: str) -> None:
-    """`float` reads `nan`, after which no moment would have been late enough to ask again."""
+def test_an_absurd_retry_after_does_not_disable_a_model(wait: str) -> None:
+    """`float` accepts `nan`, and no time is later than that, so the model would never be tried again."""
     limited = reply({"error": {"message": "later"}}, "429 Too Many Requests", {"retry-after": wait})
     route = '[routes.mine]\nto = "p/m"\nattempts = 1\n'
     with (
@@ -168,7 +168,7 @@ def test_an_absurd_waiting_time_does_not_disable_a_model(wait: str) -> None:
 
 
 def test_an_answer_that_is_too_large_is_a_failure_of_the_upstream() -> None:
-    """Not of the request, after which nothing else would be tried."""
+    """A failure of the request would not permit the fallback."""
     route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
     with (
         scripted(reply(b" " * 3_000_000)) as bad,
@@ -183,8 +183,8 @@ def test_an_answer_that_is_too_large_is_a_failure_of_the_upstream() -> None:
                 assert send(gateway.url, path, {**chat("mine"), "max_tokens": 9}).status == 200
 
 
-def test_memory_of_answers_is_given_back() -> None:
-    """Whatever became of them."""
+def test_memory_reserved_for_answers_is_released() -> None:
+    """Whether the answers succeed or fail."""
     long = completion("x" * 500_000)
     with (
         scripted(reply(long), reply(b"x" * 500_000), reply(long)) as upstream,
@@ -196,14 +196,14 @@ def test_memory_of_answers_is_given_back() -> None:
     assert statuses == [200, 502, 200, 200]
 
 
-def test_an_answer_that_is_too_large_does_not_shorten_the_conversation() -> None:
+def test_an_answer_that_is_too_large_is_not_a_context_error() -> None:
     too_large = Failure("too_large", "more than 67108864 bytes", raw_type=LimitExceeded.__name__)
     assert not is_context_error(provider_error(too_large))
     assert is_context_error(provider_error(Failure("too_large", "too large", 413)))
 
 
-def test_headers_of_an_upstream_do_not_pile_up() -> None:
-    """Python's own client refuses an answer with more than a hundred."""
+def test_the_number_of_upstream_headers_is_limited() -> None:
+    """Python's http.client refuses an answer with more than 100."""
     many = {f"x-ratelimit-{number}": "y" for number in range(150)}
     with (
         scripted(reply(completion(), headers=many)) as upstream,
@@ -217,7 +217,7 @@ def test_headers_of_an_upstream_do_not_pile_up() -> None:
 # ── keys in answers ──
 
 KEY = "upstream-key"
-"""Of a scripted upstream."""
+"""The key of a scripted upstream."""
 QUOTED = {"error": {"message": f"Incorrect API key: {KEY}", "type": "invalid_request_error"}}
 
 
@@ -269,7 +269,7 @@ def pieces_of_a_key(at: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("at", range(1, len(KEY)))
 @pytest.mark.parametrize("path", CLIENTS)
-def test_a_key_that_two_reads_cut_is_hidden(path: str, at: int) -> None:
+def test_a_key_split_between_two_reads_is_hidden(path: str, at: int) -> None:
     first, second = pieces_of_a_key(at)
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
     with (
@@ -286,7 +286,7 @@ def test_a_key_that_two_reads_cut_is_hidden(path: str, at: int) -> None:
 
 @contextmanager
 def in_turns(*pieces: bytes) -> Iterator[str]:
-    """An upstream that sends its answer in several writes."""
+    """Run an upstream that sends its answer in several writes."""
 
     def serve(line: socket.socket) -> None:
         with line, suppress(OSError):
@@ -379,7 +379,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_compressed_stream_does_not_hold_up_other_requests(tmp_path: Path, name: str) -> None:
-    """Some kilobytes may be many megabytes of events: they are read in small pieces."""
+    """A few kilobytes may decompress to many megabytes of events, so they are processed in small pieces."""
     machine = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = machine.compress(BOMBS[name] * 4) + machine.flush()
     bomb = reply(packed, headers={"content-type": "text/event-stream", "content-encoding": "gzip"})
@@ -398,8 +398,8 @@ def test_a_compressed_stream_does_not_hold_up_other_requests(tmp_path: Path, nam
     assert answers > 4 * spent, f"{answers} answers in {spent} seconds of work"
 
 
-def test_an_answer_is_not_decompressed_beyond_all_measure() -> None:
-    """A stream has no end; the ratio of its compression has one."""
+def test_the_compression_ratio_of_an_answer_is_limited() -> None:
+    """The size of a stream is not limited, but its compression ratio is."""
     machine = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = machine.compress(b"\n" * (100 << 20)) + machine.flush()
     bomb = reply(packed, headers={"content-type": "text/event-stream", "content-encoding": "gzip"})

@@ -1,4 +1,4 @@
-"""HTTP as outsiders may send it, to a gateway in a process of its own: the right status, and nothing smuggled."""
+"""Unusual, malformed and hostile HTTP requests, to a gateway in a separate process: each gets the right status."""
 
 import signal
 import socket
@@ -46,7 +46,7 @@ def gateway(dragoman_simulator: Simulator, tmp_path_factory: pytest.TempPathFact
 
 
 def ask(gateway: Served, data: bytes) -> list[int]:
-    """The statuses of all answers to these bytes."""
+    """Return the statuses of all answers to these bytes."""
     with gateway.connect() as sock:
         sock.sendall(data)
         sock.settimeout(3.0)
@@ -65,7 +65,7 @@ def is_well(gateway: Served) -> bool:
     return send(gateway.url, "/v1/chat/completions", BODY).status == 200
 
 
-# What two machines could read in two ways; behind each stands a request that must not be answered.
+# Requests that two servers could interpret differently; each is followed by a request that must not be answered.
 SMUGGLING: dict[str, bytes] = {
     "length and chunks": POST + LENGTH + b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     "chunks and length": POST + b"transfer-encoding: chunked\r\n" + LENGTH + b"\r\n0\r\n\r\n",
@@ -119,7 +119,7 @@ SMUGGLING: dict[str, bytes] = {
 
 @promise("gateway:bad-input", "gateway:http-conformance")
 @pytest.mark.parametrize("name", SMUGGLING)
-def test_what_is_ambiguous_or_broken_is_refused_once(gateway: Served, name: str) -> None:
+def test_ambiguous_or_malformed_requests_are_refused_once(gateway: Served, name: str) -> None:
     statuses = ask(gateway, SMUGGLING[name] + SMUGGLED)
     assert len(statuses) == 1, "a request behind it was answered"
     assert statuses[0] in {400, 405, 413, 414, 431, 501, 505}, statuses
@@ -134,7 +134,7 @@ BROKEN_CHUNKS = [
 @promise("gateway:bad-input", "gateway:http-conformance")
 @pytest.mark.parametrize("name", BROKEN_CHUNKS)
 def test_broken_chunks_are_refused_at_once_if_the_connection_ends_with_the_request(gateway: Served, name: str) -> None:
-    """They used to wait for the rest of a body that cannot come, until the time limit of bodies."""
+    """The gateway once waited for the rest of a body that could not come, until the time limit of bodies."""
     started = time.monotonic()
     assert ask(gateway, SMUGGLING[name].replace(POST, POST + b"connection: close\r\n")) == [400]
     assert time.monotonic() - started < 5.0, "half of the window in which the rate of a body is measured"
@@ -162,8 +162,8 @@ FINE: dict[str, tuple[bytes, list[int]]] = {
 
 
 @promise("gateway:http-conformance")
-def test_what_clients_may_send_is_answered(gateway: Served) -> None:
-    """All at once: a connection that stays open is watched for three seconds, so that one answer too many is seen."""
+def test_unusual_but_valid_requests_are_answered(gateway: Served) -> None:
+    """At the same time, because open connections are watched for three seconds, in case an extra answer comes."""
     with ThreadPoolExecutor(len(FINE)) as pool:
         answers = pool.map(lambda case: ask(gateway, case[0]), FINE.values())
         assert dict(zip(FINE, answers, strict=True)) == {name: statuses for name, (_, statuses) in FINE.items()}
@@ -171,7 +171,7 @@ def test_what_clients_may_send_is_answered(gateway: Served) -> None:
 
 @promise("gateway:http-conformance")
 @pytest.mark.parametrize("name", ["plain", "chunks", "pipelined"])
-def test_bytes_may_be_cut_anywhere(gateway: Served, name: str) -> None:
+def test_requests_may_be_split_between_any_two_bytes(gateway: Served, name: str) -> None:
     data, statuses = FINE[name]
     with gateway.connect() as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -183,7 +183,7 @@ def test_bytes_may_be_cut_anywhere(gateway: Served, name: str) -> None:
 
 
 @promise("gateway:http-conformance")
-def test_more_than_many_pipelined_requests_are_refused(gateway: Served) -> None:
+def test_too_many_pipelined_requests_are_refused(gateway: Served) -> None:
     statuses = ask(gateway, SMUGGLED * 2_000)
     assert statuses[-1] == 429
     assert is_well(gateway)
@@ -199,8 +199,8 @@ def test_head_has_the_headers_and_no_body(gateway: Served) -> None:
 
 
 @promise("gateway:http-conformance")
-def test_a_slow_head_does_not_hold_its_connection(gateway: Served) -> None:
-    """Fifteen seconds for the whole head, however steadily it trickles."""
+def test_a_slow_head_is_cut_off(gateway: Served) -> None:
+    """The whole head has to arrive within fifteen seconds."""
     started = time.monotonic()
     with gateway.connect() as sock:
         sock.sendall(b"GET /health HTTP/1.1\r\n")
@@ -221,7 +221,7 @@ def test_a_slow_head_does_not_hold_its_connection(gateway: Served) -> None:
 
 
 class Http2:
-    """A client that sends what it likes."""
+    """A client that can send any frames."""
 
     def __init__(self, gateway: Served) -> None:
         self.sock = gateway.connect()
@@ -255,7 +255,7 @@ class Http2:
         return stream
 
     def events(self) -> Iterator[h2.events.Event]:
-        """Everything until the server closes the connection or sends nothing for a long time."""
+        """Yield all events until the server closes the connection or sends nothing for a long time."""
         self.sock.settimeout(PATIENCE)
         while True:
             try:
@@ -308,7 +308,7 @@ def test_many_requests_over_one_connection(client: Http2) -> None:
 
 
 @promise("gateway:http2")
-def test_a_stream_flows_and_a_large_body_is_taken(gateway: Served, client: Http2) -> None:
+def test_streams_and_large_bodies_over_http2(gateway: Served, client: Http2) -> None:
     headers = client.headers("/v1/chat/completions", "POST", content_type="application/json")
     got = client.answer(client.ask(headers, BODY[:-1] + b',"stream":true}'))
     assert (got.status, got.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
@@ -331,7 +331,7 @@ def test_a_stream_flows_and_a_large_body_is_taken(gateway: Served, client: Http2
         ({"more": [("user-agent", "a"), ("user-agent", "b")]}, 200),
     ],
 )
-def test_each_head_gets_its_status(client: Http2, headers: dict[str, object], status: int) -> None:
+def test_http2_heads_get_the_right_status(client: Http2, headers: dict[str, object], status: int) -> None:
     more = headers.pop("more", [])
     assert isinstance(more, list)
     answer = client.headers(**headers)  # type: ignore[arg-type]
@@ -342,9 +342,7 @@ def test_each_head_gets_its_status(client: Http2, headers: dict[str, object], st
 @pytest.mark.parametrize(
     "more", [[("connection", "close")], [("transfer-encoding", "chunked")], [("X-Upper", "y")], [(":status", "200")]]
 )
-def test_headers_that_http2_does_not_know_end_the_stream(
-    gateway: Served, client: Http2, more: list[tuple[str, str]]
-) -> None:
+def test_headers_forbidden_in_http2_end_the_stream(gateway: Served, client: Http2, more: list[tuple[str, str]]) -> None:
     got = client.answer(client.ask(client.headers() + more))
     assert got.status in {0, 400}
     assert is_well(gateway)
@@ -391,7 +389,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 @promise("gateway:http2-abuse")
 def test_a_header_bomb_takes_no_memory(gateway: Served, client: Http2) -> None:
-    """One header of 4 KB in the table, named ten thousand times in a frame."""
+    """A header of 4 KB is stored in the compression table, and referred to ten thousand times in a frame."""
     before = gateway.megabytes
     encoder = hpack.Encoder()
     block = encoder.encode([*client.headers(), ("x-bomb", "y" * 3_900)])
@@ -403,7 +401,7 @@ def test_a_header_bomb_takes_no_memory(gateway: Served, client: Http2) -> None:
 
 @promise("gateway:http2-abuse")
 def test_settings_of_a_client_take_no_memory(gateway: Served, client: Http2) -> None:
-    """60,000 unknown ones, which h2 alone would keep, and a table for our headers of any size."""
+    """60,000 unknown settings, which h2 itself would store, and a huge compression table for our headers."""
     before = gateway.megabytes
     for start in range(1_000, 61_000, 2_500):
         pairs = [struct.pack(">HI", number, 1) for number in range(start, start + 2_500)]
@@ -416,7 +414,7 @@ def test_settings_of_a_client_take_no_memory(gateway: Served, client: Http2) -> 
 
 
 SIZE_UPDATES = b"\x20" * 16_384
-"""An instruction of header compression that costs a byte."""
+"""Instructions of header compression that take one byte each."""
 FLOODS: dict[str, bytes] = {
     "a head in large pieces": frame(1, 0, 1, SIZE_UPDATES) + frame(9, 0, 1, SIZE_UPDATES) * 60,
     "continuations": frame(1, 0, 1, b"\x82") + frame(9, 0, 1, b"\x82") * 100_000,
@@ -436,7 +434,7 @@ FLOODS: dict[str, bytes] = {
 
 @promise("gateway:http2-abuse")
 @pytest.mark.parametrize("name", FLOODS)
-def test_floods_end_the_connection_and_nothing_else(gateway: Served, client: Http2, name: str) -> None:
+def test_floods_end_only_their_connection(gateway: Served, client: Http2, name: str) -> None:
     before, cpu = gateway.megabytes, gateway.cpu_seconds
     client.send(FLOODS[name])
     for _ in client.events():
@@ -462,7 +460,7 @@ LATE: dict[str, bytes] = {
 def test_floods_for_a_request_that_is_answered_end_the_connection(
     gateway: Served, client: Http2, name: str, *, ended: bool
 ) -> None:
-    """h2 ignores such frames, or answers each with a reset, and reports none of them."""
+    """h2 ignores such frames or answers each with a reset, without an event."""
     cpu = gateway.cpu_seconds
     client.h2.send_headers(1, client.headers("/x", "POST"), end_stream=ended)
     client.flush()
@@ -482,8 +480,10 @@ def test_floods_for_a_request_that_is_answered_end_the_connection(
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits on Windows")
 @pytest.mark.parametrize("hello", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["silent", "begun"])
 @pytest.mark.parametrize("secure", [True, False], ids=["TLS", "plain"])
-def test_idle_connections_keep_no_one_out(tmp_path: Path, certificate: Path, hello: bytes, *, secure: bool) -> None:
-    """Handshakes that do not end count as well. Those that came first go first, and a request in progress never."""
+def test_idle_connections_do_not_lock_out_other_clients(
+    tmp_path: Path, certificate: Path, hello: bytes, *, secure: bool
+) -> None:
+    """Unfinished TLS handshakes count too. The oldest connections are closed first, those in use never."""
     few = ("sh", "-c", 'ulimit -n 128 && exec "$@"', "sh")
     text = "[providers.openai]\napi_key = 'x'\n" + (f'[server]\ntls_cert = "{certificate}"\n' if secure else "")
     context = ssl.create_default_context(cafile=certificate)
@@ -504,7 +504,7 @@ def renewed(tmp_path: Path) -> Path:
 
 
 @promise("gateway:tls", "gateway:http2", "gateway:reload")
-def test_tls_by_a_certificate_of_our_own(dragoman_simulator: Simulator, tmp_path: Path, certificate: Path) -> None:
+def test_tls_with_a_self_signed_certificate(dragoman_simulator: Simulator, tmp_path: Path, certificate: Path) -> None:
     text = provider("p", dragoman_simulator.url)
     trust = ssl.create_default_context(cafile=str(certificate))
     with served(tmp_path, text, "--quiet", "--tls-cert", str(certificate)) as gateway:
@@ -521,7 +521,7 @@ def test_tls_by_a_certificate_of_our_own(dragoman_simulator: Simulator, tmp_path
 
 
 @promise("gateway:tls")
-def test_a_certificate_that_cannot_be_read_is_a_clear_mistake(tmp_path: Path) -> None:
+def test_an_unreadable_certificate_is_reported_clearly(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.write_text("")
     for file in ("nowhere.pem", str(empty)):
@@ -530,7 +530,7 @@ def test_a_certificate_that_cannot_be_read_is_a_clear_mistake(tmp_path: Path) ->
 
 
 @promise("gateway:tls", "gateway:reload")
-def test_a_renewed_certificate_counts_from_the_next_connection(
+def test_a_renewed_certificate_is_used_for_new_connections(
     dragoman_simulator: Simulator, tmp_path: Path, certificate: Path, renewed: Path
 ) -> None:
     file = tmp_path / "server.pem"
@@ -549,7 +549,7 @@ def test_a_renewed_certificate_counts_from_the_next_connection(
         assert httpx.get(f"{gateway.url}/health", verify=trusted).status_code == 200
 
 
-# ── the other side ──
+# ── disconnects ──
 
 
 FIRST_EVENT = (
@@ -560,7 +560,7 @@ FIRST_EVENT = (
 
 @contextmanager
 def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """An upstream that begins a stream and then only reads; what it receives until its client disconnects."""
+    """Run an upstream that begins a stream and then only reads; yields a function that waits for the disconnect."""
     received = bytearray()
     gone = threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
@@ -588,7 +588,7 @@ def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 @promise("gateway:disconnect", "gateway:http2")
 @pytest.mark.parametrize("how", ["reset", "close", "HTTP/1.1"])
-def test_a_client_that_leaves_ends_the_upstream_call(tmp_path: Path, how: str) -> None:
+def test_a_client_that_disconnects_ends_the_upstream_call(tmp_path: Path, how: str) -> None:
     body = BODY[:-1] + b',"stream":true}'
     with silent_upstream() as (url, left):
         text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n'

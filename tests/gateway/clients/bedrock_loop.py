@@ -1,4 +1,4 @@
-"""A tool loop with ChatBedrock of langchain-aws, by InvokeModel: answers as JSON. It knows nothing of dragoman."""
+"""A tool loop with ChatBedrock of langchain-aws, by InvokeModel: answers as JSON. It does not import dragoman."""
 
 from every_case import try_each_case
 from langchain_aws import ChatBedrock
@@ -12,7 +12,7 @@ def answer(asked, questions, weather):
         """Weather of a city."""
         return weather[city]
 
-    # As with an inference profile, whose name says neither the vendor nor the model: without them it sends no tools.
+    # As for an inference profile, whose name contains neither vendor nor model: without both it sends no tools.
     named = {"provider": "anthropic", "base_model": "anthropic.claude-sonnet-4-5-20250929-v1:0"}
     model = ChatBedrock(model=asked["model"], max_tokens=2000, **named).bind_tools([get_weather])
     history = [*map(HumanMessage, questions)]

@@ -1,6 +1,6 @@
-"""What every loop in this folder does with its argument: try each case, print the answers as JSON.
+"""Shared by all loops in this folder: tries each case of the argument, and prints the answers as JSON.
 
-A case may bring environment variables of its own, such as another base URL.
+A case may have its own environment variables, such as another base URL.
 """
 
 import json
@@ -15,6 +15,6 @@ def try_each_case(answer):
         os.environ.update(case.get("environment", {}))
         try:
             answers.append(answer(case, given["questions"], given["weather"]))
-        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
+        except Exception as error:  # noqa: BLE001 - the test reads the error of each case
             answers.append(f"{type(error).__name__}: {error}"[:600])
     print(json.dumps(answers))

@@ -1,4 +1,4 @@
-"""Tool loops with Haystack, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+"""Tool loops with Haystack, for each case of the argument: answers as JSON. It does not import dragoman."""
 
 import os
 

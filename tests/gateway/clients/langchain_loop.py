@@ -1,4 +1,4 @@
-"""A tool loop with LangChain, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+"""A tool loop with LangChain, for each case of the argument: answers as JSON. It does not import dragoman."""
 
 from every_case import try_each_case
 from langchain_anthropic import ChatAnthropic

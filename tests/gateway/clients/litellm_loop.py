@@ -1,4 +1,4 @@
-"""Tool loops with litellm's SDK, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+"""Tool loops with litellm's SDK, for each case of the argument: answers as JSON. It does not import dragoman."""
 
 import gc
 import json
@@ -8,9 +8,9 @@ import litellm
 from every_case import try_each_case
 
 litellm.telemetry = False
-# litellm leaves the iterator of a stream to the collector. If that runs while httpcore holds the lock of its pool, to
-# close the iterator means to wait for that lock for ever: so it runs between the requests. What was imported is frozen:
-# to look through litellm's modules before each request took most of the time.
+# litellm leaves a stream's iterator to the garbage collector. If that runs while httpcore holds the lock of its pool,
+# closing the iterator waits for this lock forever, so the collector runs only between requests. Imported modules are
+# frozen, because examining litellm's modules before each request took most of the time.
 gc.disable()
 gc.freeze()
 PREFIXES = {"openai-chat": "openai/", "anthropic-messages": "anthropic/", "gemini": "gemini/"}

@@ -1,4 +1,4 @@
-"""A tool loop with pydantic-ai, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+"""A tool loop with pydantic-ai, for each case of the argument: answers as JSON. It does not import dragoman."""
 
 from every_case import try_each_case
 from pydantic_ai import Agent
@@ -12,7 +12,7 @@ NAMES = {
 
 
 async def listen(_context, events):
-    """A listener makes it stream."""
+    """Do nothing. An event handler makes the agent use streams."""
     async for _ in events:
         pass
 
