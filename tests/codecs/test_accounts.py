@@ -289,10 +289,10 @@ def test_the_tier_of_a_streamed_answer_crosses(source: str, target: str) -> None
 
 @each("target", FORMATS)
 def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) -> None:
-    """Perplexity's pages, Azure's filters and the server's fingerprint are in the first chunk, the last, or all."""
-    keys = {"system_fingerprint": "fp_1", "citations": ["https://example.com"], "service_tier": "tomorrow"}
+    """Perplexity's questions and pages, Azure's filters, the server's fingerprint in the first chunk or the last."""
+    keys = {"system_fingerprint": "fp_1", "related_questions": ["Why?"], "service_tier": "tomorrow"}
     first = {**_chunk({"role": "assistant", "content": "Hi."}), **keys, "obfuscation": "xyz"}
-    last = {**_chunk({}, "stop"), "search_results": [{"url": "https://example.com"}], "p": "ab"}
+    last = {**_chunk({}, "stop"), "search_results": [{"url": "https://a.example", "date": "2026-01-01"}], "p": "ab"}
     last["choices"][0]["content_filter_results"] = {"hate": {"filtered": False}}
     translator = dragoman.StreamTranslator(source="openai-chat", target=target)
     translator.feed(_sse(first, last, {**_chunk(None), "choices": [], "usage": CHAT["usage"]}, end="[DONE]"))
@@ -300,7 +300,7 @@ def test_keys_of_chat_chunks_that_no_other_format_has_are_reported(target: str) 
     if target == "openai-chat":
         return
     reported = {loss.what for loss in translator.losses}
-    assert {"system_fingerprint", "citations", "search_results", "content_filter_results"} <= reported
+    assert {"system_fingerprint", "related_questions", "search_results", "content_filter_results"} <= reported
     assert not {"obfuscation", "p", "object"} & reported
 
 

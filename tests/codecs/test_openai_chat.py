@@ -1224,6 +1224,60 @@ def test_a_signature_that_names_its_call_returns_to_gemini_on_that_call(target: 
     assert returns(body) is None
 
 
+# ── pages beside the answer ───────────────────────────────────────────────────────────────────────────────────────
+
+PAGES = ["https://a.example", "https://b.example"]
+RESULTS = [{"title": "B", "url": PAGES[1]}, {"title": "A", "url": PAGES[0], "date": "2026-01-01"}]
+SOURCES: dict[str, tuple[str, dict[str, Any], list[tuple[str, str | None, int | None]], set[str]]] = {
+    "marked": ("One[2], two[1][9].", {"citations": PAGES}, [(PAGES[1], None, 3), (PAGES[0], None, 11)], set()),
+    "one marked": ("One[2].", {"citations": PAGES}, [(PAGES[1], None, 3)], {"citations"}),
+    "not marked": ("One.", {"citations": PAGES}, [(PAGES[0], None, None), (PAGES[1], None, None)], set()),
+    "with titles": (
+        "One[1].",
+        {"citations": PAGES[:1], "search_results": RESULTS},
+        [(PAGES[0], "A", 3)],
+        {"search_results"},
+    ),
+    "results only": ("One[1].", {"search_results": RESULTS[:1]}, [(PAGES[1], "B", 3)], set()),
+    "of another shape": ("One[1].", {"citations": [1]}, [], {"citations"}),
+    "without a text": ("", {"citations": PAGES}, [], {"citations"}),
+}
+
+
+@promise("law:2-nothing-vanishes")
+@each("case", SOURCES)
+def test_pages_beside_an_answer_are_citations(case: str) -> None:
+    """Perplexity repeats them in every chunk, xAI has them in the last one; here, they are in the middle."""
+    text, beside, expected, reported = SOURCES[case]
+    body = {**chat_answer({"role": "assistant", "content": text}), **beside}
+    assert difference(body, json.loads(dragoman.translate_response(body, source=NAME, target=NAME).json())) is None
+    chunks = [
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": text[:4]}}]},
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": text[4:]}}], **beside},
+        {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    decoder = dragoman.StreamDecoder(NAME)
+    events = [*decoder.feed(data), *decoder.close()]
+    encoder = dragoman.StreamEncoder(NAME)
+    again = dragoman.StreamDecoder(NAME)
+    twice = again.feed(encoder.encode(events) + encoder.close())
+    answers = [dragoman.decode_response(body, NAME), *map(dragoman.accumulate, (events, [*twice, *again.close()]))]
+    for answer in answers:
+        cited = [found for part in answer.messages[0].parts if isinstance(part, ir.Text) for found in part.citations]
+        assert [(found.url, found.title, found.start) for found in cited] == expected
+    for target in (name for name in FORMATS if name != NAME):
+        crossed = dragoman.translate_response(body, source=NAME, target=target)
+        translator = dragoman.StreamTranslator(source=NAME, target=target)
+        streamed = translator.feed(data) + translator.close()
+        for content, losses in ((crossed.content, crossed.losses), (streamed, translator.losses)):
+            assert {loss.what for loss in losses if loss.what in {"citations", "search_results"}} >= reported, target
+            shown = {url for url, _, _ in expected if url.encode() in content}
+            assert shown == {url for url, _, _ in expected} or any("citation" in loss.what for loss in losses), target
+        for loss in crossed.losses:
+            assert "annotations" not in loss.path, "they are not in the body"
+
+
 # ── LiteLLM's thinking blocks ─────────────────────────────────────────────────────────────────────────────────────
 
 THINKING_BLOCKS = [

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.listed_pages import LISTED
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.codecs.thinking_blocks import BLOCKS, blocks_in
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -73,7 +75,6 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
     return parts
 
 
-BLOCKS = "thinking_blocks"
 _BLOCK = frozenset({"type", "thinking", "signature", "data"})
 
 
@@ -91,28 +92,6 @@ def _read_blocks(extra: Extra, parts: list[Reasoning]) -> None:
     elif _squeezed("".join(part.text for part in blocks)) != _squeezed("".join(part.text for part in parts)):
         return
     extra[MODELLED + BLOCKS] = extra.pop(BLOCKS)
-
-
-def blocks_in(raw: Raw) -> list[Reasoning] | None:
-    """Return the reasoning of LiteLLM's `thinking_blocks`, or of fragments of them; None if they are not Claude's.
-
-    For Gemini, LiteLLM puts the JSON of a whole part into the same field.
-    """
-    found = parse_json(raw)
-    parts: list[Reasoning] = []
-    for block in found if isinstance(found, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        thinking = block.get("thinking") if kind == "thinking" else None
-        data = block.get("data") if kind == "redacted_thinking" else None
-        if isinstance(data, str):
-            parts.append(Reasoning("", Signature("anthropic", data), redacted=True))
-        elif isinstance(thinking, str) and not thinking.startswith('{"'):
-            signature = block.get("signature")
-            signed = Signature("anthropic", signature) if isinstance(signature, str) and signature else None
-            parts.append(Reasoning(thinking, signed))
-        else:
-            return None
-    return parts if isinstance(found, list) else None
 
 
 def _squeezed(text: str) -> str:
@@ -427,8 +406,9 @@ def write_annotations(
 
 def _write_annotation(citation: Citation, offset: int, length: int) -> Any:
     """Return the annotation for a citation of a text of this length at this offset; None without a web page."""
-    noted = (citation.metadata or {}).get(FAMILY, {}).get("~annotation")
-    if noted is not None or citation.url is None:
+    notes = (citation.metadata or {}).get(FAMILY, {})
+    noted = notes.get("~annotation")
+    if noted is not None or citation.url is None or LISTED in notes:
         return noted
     start = 0 if citation.start is None else citation.start
     end = length if citation.end is None else citation.end

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
 from dragoman.codecs.openai_chat import images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
@@ -30,6 +31,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
+from dragoman.ir.notes import MODELLED
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
 from dragoman.losses import KEY, paths_by_class
@@ -228,6 +230,10 @@ class _ResponsePaths:
             path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
             return path if of_the_choice or not field else f"{path}.{field}"
         message = self._completion.messages[message_index]
+        if field.startswith("citations") and is_listed(message.parts[part_index]):
+            extra = (self._completion.metadata or {}).get(FAMILY, {})
+            listed = CITATIONS in extra or MODELLED + CITATIONS in extra
+            return f"$.{CITATIONS if listed else RESULTS}"
         before = self._calls.get(message_index)
         if before is None:
             before = self._calls[message_index] = _calls_before(message)

@@ -8,6 +8,7 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.listed_pages import cite_sources, has_sources
 from dragoman.codecs.logprobs import read_choice, read_reasoning, report_ids, tokens_by_candidate, write_choice
 from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
@@ -35,6 +36,7 @@ from dragoman.ir import (
     Message,
     Metadata,
     Refusal,
+    Text,
     TokenLogprob,
     ToolCall,
     Usage,
@@ -319,6 +321,8 @@ def decode_response(body: bytes) -> Completion:
             logprobs.append(Logprobs(tokens, position))
         messages.append(message)
         finishes.append(finish)
+    if messages and has_sources(extra):
+        messages[0] = _with_sources(messages[0], extra)
     return Completion(
         tuple(messages),
         finishes[0] if finishes else None,
@@ -330,6 +334,19 @@ def decode_response(body: bytes) -> Completion:
         {FAMILY: extra},
         tuple(logprobs),
     )
+
+
+def _with_sources(message: Message, extra: Extra) -> Message:
+    """Return the message with the pages listed beside the answer as citations of its last text."""
+    parts = list(message.parts)
+    for index in range(len(parts) - 1, -1, -1):
+        part = parts[index]
+        if type(part) is Text:
+            if not part.citations and (cited := cite_sources(part.text, extra)):
+                parts[index] = structs.replace(part, citations=tuple(cited))
+                return structs.replace(message, parts=tuple(parts))
+            break
+    return message
 
 
 _NO_ROLE = "~no_role"

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.codecs import listed_pages, thinking_blocks
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, EventBook, Lane, first_lane
 from dragoman.codecs.error_bodies import base_resp_code
 from dragoman.codecs.framing import ServerSentEvents
@@ -142,6 +143,9 @@ class PayloadDecoder(EventDecoder):
     """For each candidate: the index of its audio part, and its fields other than data and transcript."""
     _thought: list[str]
     _counted: bool = False
+    _cited: bool = False
+    _pieces: dict[int, list[str]]
+    """The texts of parts, if no accumulator keeps them."""
     _notes: Extra
     """Keys of the chunks that the intermediate format does not model."""
     _lane: Lane
@@ -157,6 +161,7 @@ class PayloadDecoder(EventDecoder):
         self._sounds = {}
         self._thought = []
         self._notes = {}
+        self._pieces = {}
         self._lane = first_lane()
         self._further_lanes = {}
 
@@ -212,12 +217,16 @@ class PayloadDecoder(EventDecoder):
             or chunk.usage is not None
             or chunk.error is not UNSET
             or chunk.base_resp is not UNSET
+            or chunk.citations is not UNSET
+            or chunk.search_results is not UNSET
         ):
             return None
         calls = delta.tool_calls
         content = delta.content
         if calls is None:
             if content and self._lane.flow_kind is Text and delta.refusal is None:
+                if self.texts is None:
+                    self._pieces.setdefault(self._lane.flow_index, []).append(content)
                 return PartDelta(self._lane.flow_index, content)
             return None
         return self._arguments_in(calls[0]) if len(calls) == 1 and not content and not delta.refusal else None
@@ -246,6 +255,7 @@ class PayloadDecoder(EventDecoder):
             return []
         if self._state is FINISHED or not chunk.choices:
             self._note_keys(payload)
+        self._note_sources(chunk)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
             if choice.delta is not None:
@@ -327,7 +337,7 @@ class PayloadDecoder(EventDecoder):
     def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
         if type(delta) is PlainDelta:
             if delta.content:
-                lane.flow(TEXT, delta.content)
+                self._text(lane, delta.content)
         elif isinstance(delta, VendorDelta):
             self._vendor_delta(lane, candidate, delta)
         if delta.tool_calls:
@@ -336,6 +346,30 @@ class PayloadDecoder(EventDecoder):
         if delta.refusal:
             lane.flow(REFUSAL, delta.refusal)
             self._refused.add(candidate)
+
+    def _text(self, lane: Lane, text: str) -> None:
+        lane.flow(TEXT, text)
+        if self.texts is None:
+            self._pieces.setdefault(lane.flow_index, []).append(text)
+
+    def _note_sources(self, chunk: Chunk[Any]) -> None:
+        """Note the pages that any chunk may list. Later lists replace earlier ones."""
+        if chunk.citations is not UNSET:
+            self._notes[listed_pages.CITATIONS] = Raw(bytes(chunk.citations))
+        if chunk.search_results is not UNSET:
+            self._notes[listed_pages.RESULTS] = Raw(bytes(chunk.search_results))
+
+    def _cite_sources(self) -> None:
+        """Cite the pages that were listed beside the answer, now that the text is whole."""
+        lane = self._lane
+        if lane.flow_kind is not Text or not listed_pages.has_sources(self._notes) or self._cited:
+            return
+        if self.texts is None:
+            text = "".join(self._pieces.get(lane.flow_index, ()))
+        else:
+            text = self._book.text_so_far(lane.flow_index, self.texts)
+        for citation in listed_pages.cite_sources(text, self._notes):
+            lane.cite(citation)
 
     def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
         """Read this and all later chunks with a wider type: the server sends more than the specification has."""
@@ -371,7 +405,7 @@ class PayloadDecoder(EventDecoder):
             self._reasoning(lane, delta, blocks)
         if content:
             if isinstance(content, str):
-                lane.flow(TEXT, content)
+                self._text(lane, content)
             else:
                 _content_list(lane, content)
         if delta.audio is not None:
@@ -383,6 +417,7 @@ class PayloadDecoder(EventDecoder):
         if delta.annotations is not UNSET:
             citations, others = foreign_signatures.citations_in(delta.annotations)
             for citation in citations:
+                self._cited = True
                 lane.cite(citation)
             if others:
                 self._notes["annotations"] = Raw(encode_json(list(others.values())))
@@ -411,6 +446,7 @@ class PayloadDecoder(EventDecoder):
         if self._state is not FINISHED:
             return self._truncated()
         self._move("end")
+        self._cite_sources()
         self._start_waiting_calls()
         self._end_sounds()
         cut = {candidate for candidate, word in self._finishes.items() if word == "length"}
@@ -447,9 +483,9 @@ class PayloadDecoder(EventDecoder):
 
     def _thinking_blocks(self, raw: Raw) -> list[Reasoning]:
         """Return the fragments of LiteLLM's blocks; blocks of another vendor are noted."""
-        blocks = foreign_signatures.blocks_in(raw)
+        blocks = thinking_blocks.blocks_in(raw)
         if blocks is None and raw != NULL:
-            self._notes[foreign_signatures.BLOCKS] = Raw(bytes(raw))
+            self._notes[thinking_blocks.BLOCKS] = Raw(bytes(raw))
         return blocks or []
 
     def _reasoning(self, lane: Lane, delta: VendorDelta, blocks: list[Reasoning]) -> None:

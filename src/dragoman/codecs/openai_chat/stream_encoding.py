@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.codecs import listed_pages
 from dragoman.codecs.arguments import opening_arguments
 from dragoman.codecs.failures import failed_stream, report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import write_choice
@@ -49,7 +50,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.notes import Extra, family_notes
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import encode_json, json_line
 from dragoman.losses import LossLog
 
@@ -254,7 +255,7 @@ class EventEncoder(BaseEventEncoder):
         if citation.cited_text is not None:
             self._log.degrade(citation, "", "text of a citation", "chat annotations name the page only")
         annotations = foreign_signatures.write_annotations([Text("", (citation,))], part.start, part.length)
-        return [self._chunk(b'"annotations":' + encode_json(annotations))]
+        return [self._chunk(b'"annotations":' + encode_json(annotations))] if annotations else []
 
     def _add_logprobs(self, event: LogprobsDelta, out: list[bytes]) -> None:
         """Add log probabilities to the chunk of their text, or to an empty one if that chunk was already sent."""
@@ -299,6 +300,7 @@ _DATA = b"data: {"
 def _with_keys(chunk: bytes, notes: Extra) -> bytes:
     """Return a chunk with the keys that no other event holds: the decoder keeps them with the answer."""
     keys = {key: value for key, value in notes.items() if key[:1] != "~" and key not in _CHUNK_KEYS}
+    keys |= {key: notes[MODELLED + key] for key in listed_pages.KEYS if MODELLED + key in notes}
     return _DATA + json_line(keys)[1:-1] + b"," + chunk.removeprefix(_DATA) if keys else chunk
 
 

@@ -101,6 +101,9 @@ class Chunk(Struct, Generic[D], gc=False):
     error: Raw | UnsetType = UNSET
     # Groq counts here, also without `stream_options`.
     x_groq: Raw | UnsetType = UNSET
+    # Perplexity, xAI: pages, in any chunk.
+    citations: Raw | UnsetType = UNSET
+    search_results: Raw | UnsetType = UNSET
     # MiniMax: the error of an answer with status 200.
     base_resp: Raw | UnsetType = UNSET
 
