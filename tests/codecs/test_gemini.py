@@ -62,7 +62,10 @@ NEW = "gemini-3-flash-preview"
 
 
 def decode(body: Json) -> ir.Request:
-    return request.decode_request(bytes(raw(body)))
+    """The request, without the note of the service that it was written for."""
+    decoded = request.decode_request(bytes(raw(body)))
+    notes = {key: value for key, value in (decoded.metadata or {})[FAMILY].items() if key != request.SERVICE}
+    return structs.replace(decoded, metadata={FAMILY: notes} if notes else None)
 
 
 def encode(value: ir.Request, profile: GeminiProfile = PROFILE) -> tuple[Encoded, tuple[Loss, ...]]:

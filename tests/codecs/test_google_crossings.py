@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import dragoman
 from dragoman import ir
@@ -511,3 +512,59 @@ def test_the_signatures_of_images_come_back_through_a_client_of_interactions(sou
         encoded = dragoman.translate_request(body, source="gemini-interactions", target=source)
         assert encoded.body["contents"][1]["parts"] == DRAWN
         assert refusals(encoded, source, model="gemini-3-pro-image") == ()
+
+
+# ── finish messages, tiers ────────────────────────────────────────────────────────────────────────────────────
+
+CALLED: Json = {"functionCall": {"name": "f", "args": {}}}
+
+
+def ended(reason: str, part: Json) -> Json:
+    content = {"role": "model", "parts": [part]}
+    return {
+        "candidates": [{"content": content, "finishReason": reason, "finishMessage": "because", "index": 0}],
+        "modelVersion": "m",
+    }
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", [name for name in FORMATS if name not in ("gemini", "vertex")])
+def test_a_finish_message_arrives_or_is_reported_once(target: str) -> None:
+    path = "$.candidates[0].finishMessage"
+    for reason in ("STOP", "SAFETY", "OTHER", "LANGUAGE", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"):
+        for part in ({"text": "a"}, CALLED, {"text": "because"}):
+            body = ended(reason, part)
+            encoded = dragoman.translate_response(body, source="gemini", target=target)
+            written = encoded.json().decode().count("because") - (part == {"text": "because"})
+            is_refusal = (reason, part) == ("SAFETY", {"text": "because"})
+            expected = [] if written > 0 or is_refusal else [path]
+            assert [loss.path for loss in encoded.losses if loss.path.endswith("essage")] == expected, (reason, part)
+            assert dragoman.translate_response(body, source="gemini", target="gemini").body == body
+
+
+@promise("law:9-usage-adds-up", "law:2-nothing-vanishes")
+@each("target", ["gemini", "vertex"])
+def test_the_tier_of_an_answer_is_written(target: str) -> None:
+    usage = ir.Usage(1, 2, total=3, service_tier="flex")
+    completion = ir.Completion((ir.Message("assistant", "a"),), ir.Finish("stop"), usage, "1", "m")
+    encoded = dragoman.encode_response(completion, target)
+    assert encoded.body["usageMetadata"]["serviceTier"] == "flex"
+    assert encoded.losses == ()
+    body = {**ended("STOP", {"text": "a"}), "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2}}
+    body["usageMetadata"] |= {"totalTokenCount": 3, "serviceTier": "flex", "trafficType": "ON_DEMAND"}
+    answer = dragoman.decode_response(body, target)
+    assert answer.usage is not None
+    changed = structs.replace(answer, usage=structs.replace(answer.usage, output=5, total=6))
+    assert dragoman.encode_response(changed, target).body["usageMetadata"] == body["usageMetadata"] | {
+        "candidatesTokenCount": 5,
+        "totalTokenCount": 6,
+    }
+
+
+@promise("law:9-usage-adds-up")
+def test_the_tier_of_an_interaction_is_written() -> None:
+    completion = dragoman.decode_response(
+        {"id": "1", "status": "completed", "steps": [], "service_tier": "flex", "usage": {"total_input_tokens": 1}},
+        "gemini-interactions",
+    )
+    assert dragoman.encode_response(completion, "gemini").body["usageMetadata"]["serviceTier"] == "flex"

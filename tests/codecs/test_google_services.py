@@ -2,16 +2,18 @@
 
 import inspect
 import re
+from itertools import product
 from typing import Any
 
 import pytest
 from google.genai import models
+from msgspec import structs
 
 import dragoman
 from dragoman.codecs.gemini.profile import PROFILE, VERTEX_PROFILE
 from dragoman.codecs.google_services import UNKNOWN_TO_DEVELOPER_API, UNKNOWN_TO_VERTEX
 from tests.support.cases import each
-from tests.support.formats import refusals
+from tests.support.formats import FORMATS, refusals
 from tests.support.promises import promise
 
 pytestmark = promise("law:2-nothing-vanishes", "law:3-legality")
@@ -136,7 +138,10 @@ def test_a_key_of_the_other_service_is_left_out_and_reported(
     encoded = dragoman.translate_request(body, source=source, target=target, model=MODEL)
     assert path in [loss.path for loss in encoded.losses]
     assert refusals(encoded, target, model=MODEL) == ()
-    assert dragoman.translate_request(body, source=source, target=source, model=MODEL).body == body
+    # A body that the other service would have refused returns there as it came, too.
+    for service in (source, target):
+        back = dragoman.translate_request(body, source=service, target=service, model=MODEL)
+        assert (back.body, back.losses) == (body, ())
 
 
 def snake_case(name: str) -> str:
@@ -219,6 +224,87 @@ def test_vertex_gets_the_role_that_the_developer_api_fills_in() -> None:
     assert [content["role"] for content in encoded.body["contents"]] == ["user", "model", "user"]
     assert encoded.losses == ()
     assert dragoman.translate_request(body, source="gemini", target="gemini").body == body
+
+
+def filed(uri: str) -> dict[str, Any]:
+    part = {"fileData": {"fileUri": uri, "mimeType": "image/png"}}
+    return {"contents": [{"role": "user", "parts": [{"text": "q"}, part]}]}
+
+
+def answered(uri: str) -> dict[str, Any]:
+    return turn(parts=[{"fileData": {"fileUri": uri, "mimeType": "image/png"}}])
+
+
+@each(
+    ("target", "uri"),
+    [("gemini", "gs://bucket/a.png"), ("vertex", "https://generativelanguage.googleapis.com/v1beta/files/a")],
+)
+def test_a_file_that_only_the_other_service_reads_is_not_sent(target: str, uri: str) -> None:
+    source = {"gemini": "vertex", "vertex": "gemini"}[target]
+    for body, path in (
+        (filed(uri), "$.contents[0].parts[1]"),
+        (answered(uri), "$.contents[2].parts[0]"),
+    ):
+        encoded = dragoman.translate_request(body, source=source, target=target, model=MODEL)
+        assert uri not in encoded.json().decode()
+        assert [(loss.severity, loss.path) for loss in encoded.losses] == [("dropped", path)]
+        for service in (source, target):
+            back = dragoman.translate_request(body, source=service, target=service, model=MODEL)
+            assert (back.body, back.losses) == (body, ())
+
+
+def test_a_stored_request_is_not_known_to_be_written_for_a_service() -> None:
+    request = dragoman.decode_request(filed("gs://bucket/a.png"), "vertex")
+    stored = structs.replace(request, metadata=None)
+    assert "gs://" in dragoman.encode_request(stored, "gemini").json().decode()
+    sent = structs.replace(stored, model=MODEL)
+    assert "gs://" not in dragoman.encode_request(sent, "gemini").json().decode()
+
+
+def test_answers_return_as_they_came() -> None:
+    file = {"fileData": {"fileUri": "gs://bucket/a.png", "mimeType": "image/png"}}
+    content = {"role": "model", "parts": [*SERVER_TURN["parts"], file]}
+    body = {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": MODEL}
+    for service in ("gemini", "vertex"):
+        back = dragoman.translate_response(body, source=service, target=service)
+        assert (back.body, back.losses) == (body, ())
+
+
+OF_BOTH: dict[str, Any] = {
+    "contents": [
+        {
+            "role": "user",
+            "parts": [
+                {
+                    "fileData": {"fileUri": "https://www.youtube.com/watch?v=a", "mimeType": "video/mp4"},
+                    "videoMetadata": {"startOffset": "1s", "endOffset": "5s", "fps": 2},
+                }
+            ],
+        }
+    ],
+    "generationConfig": {
+        "responseModalities": ["AUDIO"],
+        "speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}, "languageCode": "de-DE"},
+        "imageConfig": {"aspectRatio": "1:1"},
+    },
+    "tools": [{"googleMaps": {}}],
+    "toolConfig": {"retrievalConfig": {"latLng": {"latitude": 1.5, "longitude": 2.5}, "languageCode": "de"}},
+}
+
+
+def test_what_both_services_know_crosses_and_is_reported_elsewhere() -> None:
+    paths = {
+        "$.contents[0].parts[0].videoMetadata",
+        "$.generationConfig.speechConfig",
+        "$.generationConfig.imageConfig",
+        "$.toolConfig.retrievalConfig",
+    }
+    for source, target in product(("gemini", "vertex"), FORMATS):
+        encoded = dragoman.translate_request(OF_BOTH, source=source, target=target, model=MODEL)
+        if target in ("gemini", "vertex"):
+            assert (encoded.body, encoded.losses) == (OF_BOTH, ())
+        else:
+            assert paths <= {loss.path for loss in encoded.losses if loss.severity == "dropped"}
 
 
 def test_settings_of_interactions_reach_the_developer_api_without_the_method_of_vertex() -> None:

@@ -54,6 +54,9 @@ _RECORDS: dict[str, tuple[str, str]] = {
 """Formats of stored histories, which no API uses: they have no streams and no errors."""
 
 
+_READ_BY_PROFILE = frozenset({"gemini"})
+"""Folders whose decoder of requests notes which of their services a request was written for."""
+
 DATASETS = (
     "openai-finetuning", "trl", "message-list", "sharegpt", "hermes", "gemini-tuning", "bedrock-tuning",
     "claude-code", "codex", "gemini-cli", "langchain", "openai-agents", "pydantic-ai", "vercel-ui", "opentelemetry",
@@ -130,7 +133,7 @@ def codec(name: str) -> Codec:
     return Codec(
         name,
         profile,
-        request.decode_request,
+        _varied(request.decode_request, variations if folder in _READ_BY_PROFILE else {}),
         _varied(request.encode_request, variations),
         response.decode_response,
         _varied(response.encode_response, variations),

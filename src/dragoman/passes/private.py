@@ -177,7 +177,8 @@ def report_counts(node: Completion, usage: Usage, profile: Profile, log: LossLog
         log.note(node, "usage.cached", what, f"more than the whole input, which has {usage.input}")
     if usage.service_tier is not None and usage.service_tier not in profile.answer_tiers:
         what = f"service tier {usage.service_tier!r}"
-        log.note(node, "usage.service_tier", what, "answers of this API have no field for it")
+        why = "answers of this API know no such tier" if profile.answer_tiers else "answers of this API name no tier"
+        log.note(node, "usage.service_tier", what, why)
     if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:

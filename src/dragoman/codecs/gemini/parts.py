@@ -488,6 +488,8 @@ class PartEncoder:
     passed: int = 0
     """Number of texts encoded since."""
     dropped_foreign: bool = False
+    crosses: bool = False
+    """Encodes a request that was not written for this service: what only the other one knows is left out."""
     _model: str | None = None
 
     def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool = False, native: bool = False) -> None:
@@ -602,7 +604,7 @@ class PartEncoder:
                 return self.media(image)
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return self._text(wire) if type(wire) is Text else wire
-        if is_any_unknown(self._profile.unknown_keys, "Part", part.block or ()):
+        if self.crosses and is_any_unknown(self._profile.unknown_keys, "Part", part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
         signature = self._signature(part)
@@ -638,12 +640,12 @@ class PartEncoder:
                 self._log.invent(part, "media_type", f"media type {media_type}", "this API requires one")
             body = Blob(UNSET if media_type is None else media_type, write_base64(part.data, notes))
             member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
-        elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
+        elif part.url is not None and self._fetches(part.url):
             body = FileData(part.url, self._type_of_file(part))
             member, extra = "file_data", inner_extra(notes, "fileData") or {}
         else:
             given = "file id" if part.url is None else "URL"
-            self._log.drop(part, "", f"{type(part).__name__.lower()} by {given}", "this API cannot fetch it")
+            self._log.drop(part, "", f"{type(part).__name__.lower()} by {given}", _why_unreachable(part.url))
             return None
         body = spliced(body, extra) if extra else body
         if wire is ResponsePart:
@@ -652,6 +654,12 @@ class PartEncoder:
             return spliced(ResponsePart(**{member: body}), notes) if notes else ResponsePart(**{member: body})
         signed = Part(thought_signature=self._signature(part), **{member: body})
         return spliced(signed, notes) if notes else signed
+
+    def _fetches(self, url: str) -> bool:
+        """Whether the address can be sent. Those in answers are read by the client."""
+        if not self.crosses and (self._native or self._carries):
+            return True
+        return self._profile.unreachable_files.match(url) is None
 
     def _with_resolution(self, part: Image, notes: Extra, *, in_result: bool) -> Extra:
         """Return the notes with the resolution of the image."""
@@ -703,6 +711,11 @@ class PartEncoder:
 
     def _misplaced(self, part: ToolResult) -> WireValue:
         self._log.drop(part, "", "tool result", "this message cannot hold it")
+
+
+def _why_unreachable(url: str | None) -> str:
+    scheme = "" if url is None else url.partition(":")[0]
+    return f"this API fetches no {scheme}: addresses" if scheme in {"gs", "s3", "file"} else "this API cannot fetch it"
 
 
 _UNSAID: dict[type[Any], tuple[str, ...]] = {Audio: ("transcript",), Document: ("title", "context", "cite")}

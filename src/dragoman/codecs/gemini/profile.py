@@ -11,6 +11,7 @@ from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3,
 from dragoman.codecs.google_services import UNKNOWN_TO_DEVELOPER_API, UNKNOWN_TO_VERTEX, UnknownKeys
 from dragoman.codecs.google_usage import AUDIO_COUNTS, DETAILS_OF_INTERACTIONS
 from dragoman.codecs.layout import Envelope, Layout
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE
 from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
@@ -47,6 +48,7 @@ PROFILE = GeminiProfile(
     family=FAMILY,
     message_names=False,
     has_logprobs=True,
+    answer_tiers=ANSWERED_BY_GOOGLE,
     usage_details=AUDIO_COUNTS,
     usage_members=DETAILS_OF_INTERACTIONS,
     system="field",
@@ -91,6 +93,18 @@ VERTEX_PROFILE = structs.replace(
     },
     tier_header="X-Vertex-AI-LLM-Shared-Request-Type",
 )
+
+OWN_REQUESTS: dict[str, GeminiProfile] = {
+    profile.name: structs.replace(
+        profile,
+        hosted={**PROFILE.hosted, **VERTEX_PROFILE.hosted},
+        unknown_keys=MappingProxyType({}),
+        needs_role=False,
+        tier_header="",
+    )
+    for profile in (PROFILE, VERTEX_PROFILE)
+}
+"""Service -> its profile for requests that were written for it: they return unchanged, even what it refuses."""
 
 
 def path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:

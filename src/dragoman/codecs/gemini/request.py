@@ -11,7 +11,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini.parts import NULL
-from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
+from dragoman.codecs.gemini.profile import FAMILY, OWN_REQUESTS, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
     GROUPS,
@@ -54,8 +54,8 @@ from dragoman.codecs.shared_settings import (
     read_tier,
 )
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.ir import Request, ToolChoice
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir import Metadata, Request, ToolChoice
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -69,6 +69,11 @@ _config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
 _CONFIG = "generationConfig"
 _NO_CONFIG = GenerationConfigBody()
 _NOTHING_SET = GenerationConfig()
+SERVICE = "~service"
+"""Note: which of Google's two services the request was written for. A request of a stored conversation has none."""
+_SERVICES = {name: Raw(encode_json(name)) for name in OWN_REQUESTS}
+# Shared by all requests without other notes: they are then encoded without looking for keys to add.
+_SERVICE_ONLY: dict[str, Metadata] = {name: Spelling({FAMILY: {SERVICE: word}}) for name, word in _SERVICES.items()}
 _NUMBER = "~number:"
 """Note: this number was written as a string, or with a fraction of zero."""
 
@@ -126,7 +131,7 @@ SETTINGS = Settings(
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_request(body: bytes) -> Request:
+def decode_request(body: bytes, profile: GeminiProfile = PROFILE) -> Request:
     wire = _reader.read(body)
     notes: Extra = {}
     if type(wire) is GenerateContentBody:
@@ -148,7 +153,10 @@ def decode_request(body: bytes) -> Request:
         _note_nulls(wire, notes)
     choice = _decode_choice(wire.tool_config, notes) if wire.tool_config else None
     settings = _decode_config(config, notes) if config else _NO_SETTINGS
-    request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, choice, *settings)
+    if notes:
+        notes[SERVICE] = _SERVICES[profile.name]
+    metadata = {FAMILY: notes} if notes else _SERVICE_ONLY[profile.name]
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, choice, *settings)
     if decoder.is_rearranged:
         return request
     return decoder.noted_on(request, tools.names, tools.is_private)
@@ -233,19 +241,22 @@ def _real(value: Number, key: str, entries: Extra) -> WireValue:
 
 
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
-    request = without_unknown_keys(request, profile.unknown_keys, log)
-    if request.origin == "gemini-interactions":
-        request = with_signed_calls(request, log)
-    elif request.origin != FAMILY:
-        request = with_named_signatures(request, log)
+    is_own = _is_for(request, profile)
+    if is_own:
+        profile = OWN_REQUESTS[profile.name]
+    else:
+        request = _for_this_service(request, profile, log)
     metadata = request.metadata
-    notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
+    is_bare = metadata is None or metadata is _SERVICE_ONLY.get(profile.name)
+    notes = SETTINGS.add_keys(request, log, None if is_bare else metadata.get(FAMILY))  # type: ignore[union-attr]
     headers: dict[str, str] = {}
     if notes and profile.tier_header and not notes.keys().isdisjoint(_NOT_ON_VERTEX):
         notes = _as_vertex_takes_it(notes, headers, request, profile, log)
     native = request.origin == FAMILY
     # A stored transcript (native, without a target model) keeps what it carries; a provider never receives it.
-    encoder = MessageEncoder(log, profile, carries=native and request.model is None, native=native, model=request.model)
+    carries = native and request.model is None
+    encoder = MessageEncoder(log, profile, carries=carries, native=native, model=request.model)
+    encoder.crosses = not is_own and not (carries and _is_stored(request))
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:
         reason = f"no message has content{log.dropped_content()}"
@@ -267,6 +278,25 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
     path = path_of(request.model, profile, stream=request.stream)
     return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
+
+
+def _is_for(request: Request, profile: GeminiProfile) -> bool:
+    """Whether the client wrote the request for this service, so it returns there unchanged."""
+    if request.origin != FAMILY or request.metadata is None:
+        return False
+    return family_notes(FAMILY, request.metadata).get(SERVICE) == _SERVICES.get(profile.name, b"")
+
+
+def _is_stored(request: Request) -> bool:
+    """Whether the request comes from a stored conversation, which does not say what service it was with."""
+    return SERVICE not in family_notes(FAMILY, request.metadata)
+
+
+def _for_this_service(request: Request, profile: GeminiProfile, log: LossLog) -> Request:
+    request = without_unknown_keys(request, profile.unknown_keys, log)
+    if request.origin == "gemini-interactions":
+        return with_signed_calls(request, log)
+    return request if request.origin == FAMILY else with_named_signatures(request, log)
 
 
 _NOT_ON_VERTEX = ("store", "serviceTier", "service_tier")

@@ -38,10 +38,10 @@ from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.shared_settings import GOOGLE_TIERS_READ
+from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, tier_word
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -116,6 +116,23 @@ def with_explanation(finish: Finish, raw: Raw | UnsetType) -> Finish:
     """Return the finish reason of a failed answer with the provider's explanation."""
     parsed = None if raw is UNSET else parse_json(raw)
     return structs.replace(finish, explanation=parsed) if isinstance(parsed, str) and parsed else finish
+
+
+def _is_understood(wire: Candidate, message: Message) -> bool:
+    """Whether the finish message is the explanation of a failure, or the refusal that the answer ends with."""
+    finish = decode_finish(wire.finish_reason, None)
+    if finish is None:
+        return False
+    if finish.reason == "error":
+        return with_explanation(finish, wire.finish_message).explanation is not None
+    return finish.raw == "SAFETY" and refusal_told(message.parts, parse_json(wire.finish_message)) is not None  # type: ignore[arg-type]
+
+
+def mark_explained(keys: Extra) -> None:
+    """Note that the finish says what the finish message says, so that only the finish reports it."""
+    for key in ("finishMessage", "finish_message"):
+        if key in keys:
+            keys[MODELLED + key] = keys.pop(key)
 
 
 def _read_refusal(finish: Finish, message: Message, raw: Raw) -> tuple[Finish, Message]:
@@ -277,7 +294,8 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     if raw is not None and decode_usage(raw) == usage:
         return raw
     if (translated := usage_for_generate(usage)) is not None:
-        return in_json(translated)
+        tier = _tier_of(usage)
+        return in_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
     thoughts, cached, total = fit_counts(usage, log, completion)
     read, written = ([ModalityCount(*count) for count in counts] for counts in by_modality(usage))
     return UsageMetadata(
@@ -288,7 +306,17 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         UNSET if usage.reasoning is None else thoughts,
         prompt_tokens_details=read or UNSET,
         candidates_tokens_details=written or UNSET,
+        service_tier=_tier_of(usage),
+        traffic_type=family_notes(FAMILY, usage.metadata).get("trafficType", UNSET),
     )
+
+
+def _tier_of(usage: Usage) -> Raw | UnsetType:
+    """Return the tier in this API's word, or the word it was read from."""
+    word = tier_word(usage, ANSWERED_BY_GOOGLE)
+    if word is not None:
+        return Raw(encode_json(word))
+    return family_notes(FAMILY, usage.metadata).get("serviceTier", UNSET)
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -380,6 +408,8 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
     if type(wire) is CandidateBody and _tokens_in(wire):
         for key in extra.keys() & GOOGLE_KEYS:
             extra[MODELLED + key] = extra.pop(key)
+    if index == 0 and wire.finish_message is not UNSET and _is_understood(wire, message):
+        mark_explained(extra)
     notes: Extra = {}
     if wire.finish_reason is UNSET:
         notes["~finish"] = NULL

@@ -31,7 +31,14 @@ from dragoman.codecs.gemini.foreign_signatures import GROUNDING, Bundle
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
-from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage, refuses_calls, with_explanation
+from dragoman.codecs.gemini.response import (
+    decode_finish,
+    decode_time,
+    decode_usage,
+    mark_explained,
+    refuses_calls,
+    with_explanation,
+)
 from dragoman.codecs.gemini.stream_encoding import EventEncoder
 from dragoman.codecs.gemini.stream_wire import (
     CallPiece,
@@ -472,6 +479,8 @@ class PayloadDecoder(EventDecoder):
             return finish
         if finish.reason == "error" and "finishMessage" in answer.extra:
             finish = with_explanation(finish, answer.extra["finishMessage"])
+            if finish.explanation is not None:
+                mark_explained(answer.extra)
         elif finish.raw == "SAFETY" and "finishMessage" in answer.extra:
             finish = structs.replace(finish, metadata={FAMILY: {REFUSED: answer.extra["finishMessage"]}})
         kept: Any = keep(FAMILY, UNSET, candidate=answer.extra)

@@ -128,14 +128,15 @@ def encode_finish(
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     reason = finish.reason
-    if finish.explanation is not None and reason != "error":
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    is_withheld = withholds_calls(finish) and bool(message.tool_calls)
+    if finish.explanation is not None and (reason != "error" or is_withheld):
         log.drop(completion, "finish.explanation", "explanation of the failure", "an answer without error has none")
     if reason == "length":
         return "incomplete", "max_output_tokens"
     if reason == "content_filter":
         return "incomplete", "content_filter"
-    message = completion.messages[0] if completion.messages else Message("assistant", ())
-    if withholds_calls(finish) and message.tool_calls:
+    if is_withheld:
         what = f"finish reason {finish.raw or reason!r}"
         log.degrade(completion, "finish", what, "this API's value for an answer whose calls must not be run")
         return "incomplete", "content_filter"
