@@ -27,6 +27,28 @@ of things. The path of a tool depends on the tools and on notes of the request a
 """
 
 
+PiecePath: TypeAlias = Callable[[ToolResult, int, str], str]
+"""(result, index of one of its parts, field) -> what follows the path of the result."""
+
+
+class PathsWithPieces:
+    """Json paths of a format, with those of the parts inside its tool results."""
+
+    pieces: PiecePath
+    _paths: JsonPaths
+
+    def __init__(self, paths: JsonPaths, pieces: PiecePath) -> None:
+        self._paths, self.pieces = paths, pieces
+
+    def __call__(self, root: Any) -> PathLookup:
+        return self._paths(root)
+
+
+def at(path: str, field: str) -> str:
+    """Return the path of a field below another path; that path itself for an empty field."""
+    return f"{path}.{field}" if field else path
+
+
 Entry: TypeAlias = tuple[Value, str, str, Severity, str]
 """Node, field, what, severity, why."""
 
@@ -195,12 +217,15 @@ class LossLog:
             else:
                 if positions is None:
                     positions = self._positions(entries, root, kind)
-                position = positions.get(id(node)) or self._origin(node, field, positions, kind)
+                position, inner = positions.get(id(node)), field
+                if position is None:
+                    position, inner = self._origin(node, field, positions, kind)
                 if position is None:
                     path = "$"  # an invented node, which has no original in the source
+                elif position[2] < 0:
+                    path = lookup(position[0], position[1], inner)
                 else:
-                    message_index, part_index, is_inner = position
-                    path = lookup(message_index, part_index, "" if is_inner else field)
+                    path = _path_of_piece(lookup, paths, root, position, inner)
             losses.append(Loss(path.replace(KEY, "", 1) if KEY in field else path, what, severity, why))
         return losses
 
@@ -220,22 +245,24 @@ class LossLog:
         if tools:
             for index, tool in enumerate(getattr(root, "tools", ())):
                 if id(tool) in tools:
-                    positions[id(tool)] = (None, index, False)
+                    positions[id(tool)] = (None, index, -1)
         return positions
 
-    def _origin(self, node: Value, field: str, positions: dict[int, Position], kind: type[Value]) -> Position | None:
-        """Return the position of the original of a node that a pass made."""
+    def _origin(
+        self, node: Value, field: str, positions: dict[int, Position], kind: type[Value]
+    ) -> tuple[Position | None, str]:
+        """Return the position of the original of a node that a pass made, and the field there."""
         origins, made = self.origins or {}, type(node)
         while id(node) in origins:
             node = origins[id(node)][0]
             if type(node) is kind:
-                return _ROOT
+                return _ROOT, field
             position = positions.get(id(node))
             if position is not None:
                 # The original may be of another kind, without that field: a provider's own tool has no parameters.
                 is_field = field not in made.__struct_fields__ or field in type(node).__struct_fields__
-                return position if is_field else (position[0], position[1], True)
-        return None
+                return position, field if is_field else ""
+        return None, field
 
 
 def read_losses(encoded: Any) -> tuple[Loss, ...]:
@@ -268,11 +295,21 @@ def field_of_key(within: str, key: str) -> str:
     return f"{within}{KEY}{key}" if key in _FIELDS else within + key
 
 
-Position: TypeAlias = tuple[int | None, int | None, bool]
-"""Message index, part index, and whether the node is a piece of the result at that position."""
+Position: TypeAlias = tuple[int | None, int | None, int]
+"""Message index, part index, and the index of the node among the parts of the result there; -1 if it is not inside."""
 
 
-_ROOT: Position = (None, None, False)
+_ROOT: Position = (None, None, -1)
+
+
+def _path_of_piece(lookup: PathLookup, paths: JsonPaths, root: Any, position: Position, field: str) -> str:
+    """Return the path of a part of a result; for formats that do not give one, the path of the result."""
+    message_index, part_index, index = position
+    path = lookup(message_index, part_index, "")
+    pieces: PiecePath | None = getattr(paths, "pieces", None)
+    if pieces is None:
+        return path
+    return path + pieces(root.messages[message_index].parts[part_index], index, field)
 
 
 _TOOLS: frozenset[type[Any]] = frozenset(get_args(AnyTool))
@@ -283,17 +320,17 @@ def _find(node: Value, messages: tuple[Message, ...]) -> Position | None:
     position: Position | None = None
     for message_index, message in enumerate(messages):
         if message is node:
-            position = (message_index, None, False)
+            position = (message_index, None, -1)
         content = message.content_held
         if type(content) is not tuple:
             continue
         for part_index, part in enumerate(content):
             if part is node:
-                position = (message_index, part_index, False)
+                position = (message_index, part_index, -1)
             if type(part) is ToolResult and part.parts:
-                for inner in part.parts:
+                for place, inner in enumerate(part.parts):
                     if inner is node:
-                        position = (message_index, part_index, True)
+                        position = (message_index, part_index, place)
         if position is not None:
             break
     return position
@@ -304,24 +341,23 @@ def _walk(messages: tuple[Message, ...], wanted: set[int]) -> dict[int, Position
     positions: dict[int, Position] = {}
     for message_index, message in enumerate(messages):
         if id(message) in wanted:
-            positions[id(message)] = (message_index, None, False)
+            positions[id(message)] = (message_index, None, -1)
         content = message.content_held
         if type(content) is not tuple:
             continue
         for part_index, part in enumerate(content):
             if id(part) in wanted:
-                positions[id(part)] = (message_index, part_index, False)
+                positions[id(part)] = (message_index, part_index, -1)
             if type(part) is ToolResult and part.parts:
-                for inner in part.parts:
+                for place, inner in enumerate(part.parts):
                     if id(inner) in wanted:
-                        positions[id(inner)] = (message_index, part_index, True)
+                        positions[id(inner)] = (message_index, part_index, place)
         if len(positions) == len(wanted):
             break
     return positions
 
 
-def intermediate_paths(_root: Value) -> PathLookup:
-    """Return a lookup of paths in the intermediate format, for values that were not decoded."""
+def _intermediate_lookup(_root: Value) -> PathLookup:
     return _intermediate_path
 
 
@@ -334,6 +370,14 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
     elif part_index is not None:
         path += f".tools[{part_index}]"
     return f"{path}.{field}" if field else path
+
+
+def _intermediate_piece(_result: ToolResult, index: int, field: str) -> str:
+    return at(f".parts[{index}]", field)
+
+
+intermediate_paths: JsonPaths = PathsWithPieces(_intermediate_lookup, _intermediate_piece)
+"""Paths in the intermediate format, for values that were not decoded."""
 
 
 class Tables:

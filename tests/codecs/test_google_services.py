@@ -75,7 +75,7 @@ OF_THE_DEVELOPER_API: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ),
     ("FunctionResponsePart", "mediaProcessing"): (
         turn(parts=[{"inlineData": PNG, "mediaProcessing": "STATIC"}]),
-        "$.contents[2].parts[0]",
+        "$.contents[2].parts[0].functionResponse.parts[0].mediaProcessing",
     ),
 }
 OF_VERTEX: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
@@ -243,7 +243,7 @@ def test_a_file_that_only_the_other_service_reads_is_not_sent(target: str, uri: 
     source = {"gemini": "vertex", "vertex": "gemini"}[target]
     for body, path in (
         (filed(uri), "$.contents[0].parts[1]"),
-        (answered(uri), "$.contents[2].parts[0]"),
+        (answered(uri), "$.contents[2].parts[0].functionResponse.parts[0]"),
     ):
         encoded = dragoman.translate_request(body, source=source, target=target, model=MODEL)
         assert uri not in encoded.json().decode()

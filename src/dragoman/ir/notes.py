@@ -44,6 +44,10 @@ CORRECTED = "~corrected"
 """Note, of any family, on the end of a streamed part: the text with which the provider ended it, where that is another
 than the one it had streamed. On the end of an answer: it repeats another text than that of a finished part."""
 
+TOOL_REFERENCE = "tool_reference"
+"""Key, of any family, on a text that is the name of a tool: the block that named it. Where the tool gets another name,
+so does the text."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that was beside media.
 

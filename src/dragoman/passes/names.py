@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 from msgspec import structs
 
-from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
+from dragoman.ir.notes import TOOL_REFERENCE, has_note
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -47,17 +49,30 @@ def alias_names(request: Request, profile: Profile, log: LossLog) -> Request:
     return structs.replace(request, tools=tuple(tools), tool_choice=choice, messages=messages)
 
 
+def _alias_part(part: AnyPart, profile: Profile, log: LossLog) -> AnyPart:
+    """Return the part with the alias of the tool that it names; the same object if there is none."""
+    renamed: AnyPart = part
+    if isinstance(part, ToolCall | ToolResult) and (alias := name_alias(part.name, profile)) != part.name:
+        renamed = structs.replace(part, name=alias)
+    elif type(part) is Text and has_note(part.metadata, TOOL_REFERENCE):
+        alias = name_alias(part.text, profile)
+        renamed = part if alias == part.text else structs.replace(part, text=alias)
+    if type(renamed) is ToolResult and renamed.parts:
+        pieces: Any = tuple([_alias_part(piece, profile, log) for piece in renamed.parts])
+        if any(new is not old for new, old in zip(pieces, renamed.parts, strict=True)):
+            renamed = structs.replace(renamed, parts=pieces)
+    if renamed is not part:
+        log.replaced(renamed, part)
+    return renamed
+
+
 def _alias_message(message: Message, profile: Profile, log: LossLog) -> Message:
     changed = False
     parts: list[AnyPart] = []
     for part in message.parts:
-        if isinstance(part, ToolCall | ToolResult) and (alias := name_alias(part.name, profile)) != part.name:
-            renamed = structs.replace(part, name=alias)
-            log.replaced(renamed, part)
-            parts.append(renamed)
-            changed = True
-        else:
-            parts.append(part)
+        renamed = _alias_part(part, profile, log)
+        changed = changed or renamed is not part
+        parts.append(renamed)
     if not changed:
         return message
     replaced = structs.replace(message, parts=tuple(parts))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
-from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall
+from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall, ToolResult
+from dragoman.ir.notes import TOOL_REFERENCE
 from dragoman.ir.values import note
-from dragoman.losses import Tables, paths_by_class, paths_by_tables
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_class, paths_by_tables
 
 _FIELDS = {
     "max_output_tokens": "max_tokens",
@@ -62,7 +63,7 @@ class _RequestPaths:
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None and part_index is None:
             return _SETTINGS.get(field) or f"$.{_wire_field(self._request, field)}"
-        tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""
+        tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field and field != TOOL_REFERENCE else ""
         if message_index is None:
             head = f"$.tools[{part_index}]"
         else:
@@ -74,7 +75,13 @@ class _RequestPaths:
         return f"{head}.{tail}" if tail else head
 
 
-request_paths = paths_by_class(_RequestPaths)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    if field.startswith(_CITATION) and type(result.parts[index]) is Text:
+        field = "citations"
+    return at(f".content[{index}]", "" if field == TOOL_REFERENCE else _FIELDS.get(field, field))
+
+
+request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
 
 
 def _wire_field(request: Request, field: str) -> str:

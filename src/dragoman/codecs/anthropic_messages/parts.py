@@ -67,7 +67,7 @@ from dragoman.ir import (
     Text,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, TOOL_REFERENCE, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json, to_raw
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
@@ -78,7 +78,6 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _CITED = frozenset({"type", "cited_text", "url", "title", "document_title"})
 """Keys that a citation models; others are private to the family."""
 
-_REFERENCE = "tool_reference"
 """Key of the metadata of a text that is the name of a found tool: the block itself."""
 NO_CITATIONS: Metadata = {FAMILY: {"~citations": Raw(b"null")}}
 """On a text of a model that could have cited but did not."""
@@ -214,7 +213,7 @@ def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerTool
     except msgspec.ValidationError:
         return Opaque(FAMILY, "", wire.raw)
     kind = head.type or ""
-    if kind == _REFERENCE:
+    if kind == TOOL_REFERENCE:
         return _decode_reference(wire.raw)
     if kind in {"server_tool_use", "mcp_tool_use"} and head.id is not None and head.name is not None:
         fields = HOSTED.read_call(parse_json(wire.raw))
@@ -230,8 +229,8 @@ def _decode_reference(raw: Raw) -> Opaque | Text:
     """Decode a tool that a search of the client found: its name is text for other models, which see all tools."""
     name = parse_json(raw).get("tool_name")
     if not isinstance(name, str) or not name:
-        return Opaque(FAMILY, _REFERENCE, raw)
-    return Text(name, metadata={FAMILY: {_REFERENCE: raw}})
+        return Opaque(FAMILY, TOOL_REFERENCE, raw)
+    return Text(name, metadata={FAMILY: {TOOL_REFERENCE: raw}})
 
 
 def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
@@ -336,8 +335,8 @@ class PartEncoder(BlockEncoder):
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
         notes = own(part.metadata)
-        if _REFERENCE in notes and parse_json(notes[_REFERENCE])["tool_name"] == part.text:
-            return [notes[_REFERENCE]]
+        if TOOL_REFERENCE in notes and parse_json(notes[TOOL_REFERENCE])["tool_name"] == part.text:
+            return [notes[TOOL_REFERENCE]]
         citations = self._encode_citations(part, notes)
         if citations and role == "user":
             self.needs_old_version = True

@@ -23,7 +23,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.values import note
-from dragoman.losses import Tables, paths_by_class, running_totals
+from dragoman.losses import PathsWithPieces, Tables, paths_by_class, running_totals
 
 _VENDOR = SETTINGS.path("reasoning")
 _OUTPUT = SETTINGS.path("output")
@@ -126,7 +126,12 @@ class _ResponsePaths:
         return _joined(f"$.output.message.content[{place}]", _part_field(part, field))
 
 
-request_paths = paths_by_class(_RequestPaths)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    inner = "" if _is_point(field) else _part_field(result.parts[index], field)
+    return _joined(f".toolResult.content[{index}]", inner)
+
+
+request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
 
 
 response_paths = paths_by_class(_ResponsePaths)

@@ -9,7 +9,7 @@ from dragoman.codecs.cohere_chat.grounding import OF_THE_REQUEST
 from dragoman.codecs.cohere_chat.messages import CONTENT
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.request import SETTINGS
-from dragoman.codecs.result_media import media_turns_before
+from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -23,7 +23,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.losses import KEY, Tables, paths_by_tables
+from dragoman.losses import KEY, PathsWithPieces, Tables, at, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments", "arguments_text": "function.arguments"}
@@ -34,6 +34,7 @@ _OF_AN_IMAGE = {
     "detail": "image_url.detail",
 }
 _OF_A_DOCUMENT = {"text": "data", "title": "data.title", "context": "data.context"}
+_WITHIN_DOCUMENTS = frozenset({"id", "data", "data.title", "data.context"})
 _USAGE = {
     "input": "tokens.input_tokens",
     "output": "tokens.output_tokens",
@@ -111,7 +112,7 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
         is_own = OF_THE_REQUEST in _own(part.metadata)
         document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
-        return f"{document_path}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else document_path
+        return at(document_path, inner if inner in _WITHIN_DOCUMENTS else "")
     return path + _content_path(message, part, place, field)
 
 
@@ -143,5 +144,15 @@ def _response_path(
     return f"$.{field}" if field else "$"
 
 
-request_paths = paths_by_tables(_request_path)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    if TAGGED in _own(result.metadata):
+        return ""  # the media were in a separate turn
+    part, path = result.parts[index], f".content[{index}]"
+    if isinstance(part, Document):
+        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
+        return at(f"{path}.document", inner if inner in _WITHIN_DOCUMENTS else "")
+    return path if field == "cache" else at(path, _OF_AN_IMAGE.get(field, field) if isinstance(part, Image) else field)
+
+
+request_paths = PathsWithPieces(paths_by_tables(_request_path), _piece_path)
 response_paths = paths_by_tables(_response_path)

@@ -18,11 +18,23 @@ from dragoman.codecs.gemini.thinking import WHOLE_CONFIG
 from dragoman.codecs.gemini.tools import DECLARATIONS, GROUPS
 from dragoman.codecs.gemini.wire import snake_case
 from dragoman.codecs.google_signatures import is_native_thought
-from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Reasoning, Request, ToolCall, ToolResult
+from dragoman.codecs.result_media import TAGGED
+from dragoman.ir import (
+    AnyPart,
+    Completion,
+    Message,
+    Metadata,
+    ProviderTool,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note, parse_json
-from dragoman.losses import Tables, paths_by_class, paths_by_tables, running_totals
+from dragoman.losses import PathsWithPieces, Tables, paths_by_class, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
@@ -315,7 +327,21 @@ def _response_path(
     return _locate_part(path, parts[part_index], field)
 
 
-request_paths = paths_by_class(_RequestPaths)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    """Return where a part of a result was: in the response, or among the media beside it."""
+    notes = notes_of(result)
+    if TAGGED in notes:
+        return ""  # the media were in a separate content
+    answer = _spelled("functionResponse", notes)
+    inner = inner_extra(notes, "functionResponse") or {}
+    has_text = type(result.parts[0]) is Text
+    if index == 0 and has_text:
+        return f".{answer}.{_spelled('response', inner)}"
+    path = f".{answer}.{_spelled('parts', inner)}[{index - has_text}]"
+    return _locate_part(path, result.parts[index], field)
+
+
+request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
 
 
 response_paths = paths_by_tables(_response_path)

@@ -98,6 +98,7 @@ OWN_REQUESTS: dict[str, GeminiProfile] = {
     profile.name: structs.replace(
         profile,
         hosted={**PROFILE.hosted, **VERTEX_PROFILE.hosted},
+        older_models=NEVER,
         unknown_keys=MappingProxyType({}),
         needs_role=False,
         tier_header="",

@@ -34,7 +34,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.values import parse_json
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.losses import PathsWithPieces, Tables, paths_by_tables
 
 _MEDIA = {"url": "uri", "media_type": "mime_type", "detail": "resolution"}
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
@@ -199,7 +199,11 @@ def _tool_path(index: int, field: str) -> str:
     return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
 
 
-request_paths = paths_by_tables(_request_path)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    return _within_content(f".result[{index}]", result.parts[index], field)
+
+
+request_paths = PathsWithPieces(paths_by_tables(_request_path), _piece_path)
 
 _ANSWER = {
     "finish": "status",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from dragoman.codecs.ollama_chat.request import SETTINGS
-from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
+from dragoman.losses import PathsWithPieces, Tables, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments"}
@@ -24,7 +24,12 @@ def _request_path(
     return path + _part_path(request.messages[message_index], tables, part_index, field)
 
 
-request_paths = paths_by_tables(_request_path)
+def _piece_path(result: ToolResult, index: int, _field: str) -> str:
+    has_text = type(result.parts[0]) is Text
+    return ".content" if index == 0 and has_text else f".images[{index - has_text}]"
+
+
+request_paths = PathsWithPieces(paths_by_tables(_request_path), _piece_path)
 
 
 @lru_cache(maxsize=512)

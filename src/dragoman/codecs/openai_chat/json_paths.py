@@ -14,7 +14,7 @@ from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
-from dragoman.codecs.result_media import media_turns_before
+from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -34,7 +34,7 @@ from dragoman.ir import (
 from dragoman.ir.notes import MODELLED
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
-from dragoman.losses import KEY, paths_by_class
+from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
@@ -87,7 +87,15 @@ class _RequestPaths:
         return path + part_path(message, part_index, field, before)
 
 
-request_paths = paths_by_class(_RequestPaths)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    if TAGGED in (result.metadata or {}).get(FAMILY, {}):
+        return ""  # the media were in a separate turn
+    part = result.parts[index]
+    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    return at(f".content[{index}]", inner)
+
+
+request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
 
 
 def _calls_before(message: Message) -> list[int]:

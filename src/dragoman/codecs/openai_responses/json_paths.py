@@ -29,7 +29,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import ADDED
 from dragoman.ir.values import parse_json
-from dragoman.losses import Tables, paths_by_tables
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
@@ -63,7 +63,13 @@ def _request_path(
     return _content_path(f"$.input[{start}]", message, part_index, field)
 
 
-request_paths = paths_by_tables(_request_path)
+def _piece_path(result: ToolResult, index: int, field: str) -> str:
+    part = result.parts[index]
+    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    return at(f".output[{index}]", inner)
+
+
+request_paths = PathsWithPieces(paths_by_tables(_request_path), _piece_path)
 
 
 def _places(messages: tuple[Message, ...]) -> list[tuple[int, list[tuple[int, int]]]]:
