@@ -48,6 +48,7 @@ _SHARED: Final = (
     "codecs/claude_settings.py",
     "codecs/claude_tools.py",
     "codecs/cohere_chat/foreign_signatures.py",
+    "codecs/document_citations.py",
     "codecs/failures.py",
     "codecs/framing.py",
     "codecs/gemini_interactions/foreign_signatures.py",

@@ -56,6 +56,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
     usage_members: frozenset[str] = frozenset()
     """Members of another family's usage that its own usage has under other names; its codec translates them."""
+    citation_keys: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """Keys of another family's citations of documents that this API has under other names."""
     answer_tiers: Mapping[str, str] = MappingProxyType({})
     """Our name for the tier of an answer -> the target's; empty if its answers do not name their tier."""
     shows_reasoning_unasked: bool = True

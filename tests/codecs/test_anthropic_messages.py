@@ -99,7 +99,11 @@ def documents(*cites: bool | None, **fields: Any) -> tuple[list[Any], tuple[Loss
     ("asked_for", "sent", "invented"),
     [
         ((True, True, True), [True, True, True], []),
-        ((True, None, False), [True, True, True], ["$.messages[0].parts[1].cite", "$.messages[2].parts[0]"]),
+        (
+            (True, None, False),
+            [True, True, True],
+            ["$.messages[0].parts[1].cite", "$.messages[2].parts[0].parts[0].cite"],
+        ),
         ((None, False, True), [True, True, True], ["$.messages[0].parts[0].cite", "$.messages[0].parts[1].cite"]),
         ((None, None, None), [None, None, None], []),
         ((False, None, False), [False, None, False], []),
@@ -119,7 +123,7 @@ def test_nothing_is_cited_in_an_answer_with_a_format() -> None:
     switches, losses = documents(*(True, None, True), output=ir.StructuredOutput("schema", schema=schema))
     assert switches == [None, None, None]
     dropped = [loss.path for loss in losses if loss.what == "citations"]
-    assert dropped == ["$.messages[0].parts[0].cite", "$.messages[2].parts[0]"]
+    assert dropped == ["$.messages[0].parts[0].cite", "$.messages[2].parts[0].parts[0].cite"]
 
 
 def test_its_own_requests_are_sent_as_they_are() -> None:

@@ -85,3 +85,106 @@ def test_citations_of_a_further_candidate_are_not_written() -> None:
     )
     assert b"example.org" not in written
     assert [loss.what for loss in encoder.losses] == ["a further candidate"]
+
+
+# ── places in documents, which Messages and Converse both have ────────────────────────────────────────────────
+
+
+def _in_document(kind: str, start: str, end: str, *, index: int = 1) -> dict[str, Any]:
+    place = {"document_index": index, start: 3, end: 7}
+    return {"type": kind, "cited_text": "by Matz", "document_title": "Ruby", **place}
+
+
+_FOUND = {"type": "search_result_location", "cited_text": "by Matz", "search_result_index": 2, "title": "Ruby"}
+PLACES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    name: (citation, {"title": "Ruby", "sourceContent": [{"text": "by Matz"}], **place})
+    for name, citation, place in (
+        (
+            "characters",
+            _in_document("char_location", "start_char_index", "end_char_index"),
+            {"location": {"documentChar": {"documentIndex": 1, "start": 3, "end": 7}}},
+        ),
+        (
+            "pages",
+            _in_document("page_location", "start_page_number", "end_page_number", index=0),
+            {"location": {"documentPage": {"documentIndex": 0, "start": 3, "end": 7}}},
+        ),
+        (
+            "chunks",
+            _in_document("content_block_location", "start_block_index", "end_block_index"),
+            {"location": {"documentChunk": {"documentIndex": 1, "start": 3, "end": 7}}},
+        ),
+        (
+            "search result",
+            {**_FOUND, "source": "https://example.org", "start_block_index": 0, "end_block_index": 1},
+            {
+                "source": "https://example.org",
+                "location": {"searchResultLocation": {"searchResultIndex": 2, "start": 0, "end": 1}},
+            },
+        ),
+    )
+}
+
+
+def _text_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    ours, theirs = PLACES[name]
+    content = {"content": [{"text": CITED}], "citations": [theirs]}
+    return {"type": "text", "text": CITED, "citations": [ours]}, {"citationsContent": content}
+
+
+@promise("law:2-nothing-vanishes", "law:6-owed-back")
+@each("name", PLACES)
+def test_a_citation_of_a_document_crosses_in_a_request(name: str) -> None:
+    ours, theirs = _text_of(name)
+    asked, further = {"type": "text", "text": "q"}, {"text": "q"}
+    messages = [("user", asked, further), ("assistant", ours, theirs), ("user", asked, further)]
+    one = {"max_tokens": 99, "messages": [{"role": role, "content": [block]} for role, block, _ in messages]}
+    other = {
+        "inferenceConfig": {"maxTokens": 99},
+        "messages": [{"role": role, "content": [block]} for role, _, block in messages],
+    }
+    sent = dragoman.translate_request({"model": "m", **one}, source="anthropic-messages", target="bedrock-converse")
+    assert (sent.body, sent.losses) == (other, ())
+    back = dragoman.translate_request(other, source="bedrock-converse", target="anthropic-messages", model="m")
+    assert [message["content"] for message in back.body["messages"]][1] == [ours]
+    assert back.losses == ()
+
+
+@promise("law:2-nothing-vanishes", "law:5-streams-tell-the-same-story")
+@each("name", PLACES)
+def test_a_citation_of_a_document_crosses_in_an_answer(name: str) -> None:
+    ours, theirs = _text_of(name)
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": usage}
+    answer = {**head, "content": [ours], "stop_reason": "end_turn", "stop_sequence": None}
+    sent = dragoman.translate_response(answer, source="anthropic-messages", target="bedrock-converse")
+    assert sent.body["output"]["message"]["content"] == [theirs]
+    assert [loss for loss in sent.losses if loss.path.startswith("$.content")] == []
+    back = dragoman.translate_response(sent.body, source="bedrock-converse", target="anthropic-messages")
+    assert back.body["content"] == [ours]
+    events = [
+        ("messageStart", {"role": "assistant"}),
+        converse_streams.delta(0, citation=PLACES[name][1]),
+        converse_streams.delta(0, text=CITED),
+        converse_streams.stop(0),
+        *converse_streams.ended("end_turn"),
+    ]
+    translator = StreamTranslator(source="bedrock-converse", target="anthropic-messages")
+    written = translator.feed(converse_streams.stream(*events)) + translator.close()
+    decoder = StreamDecoder("anthropic-messages")
+    streamed = accumulate([*decoder.feed(written), *decoder.close()])
+    assert dragoman.encode_response(streamed, "anthropic-messages").body["content"] == [ours]
+    assert [loss for loss in translator.losses if "citation" in loss.path] == []
+
+
+@promise("law:2-nothing-vanishes")
+def test_what_messages_cannot_say_about_a_cited_document_is_reported() -> None:
+    cited = {**PLACES["pages"][1], "source": "s3://bucket/a.pdf"}
+    content = {"content": [{"text": CITED}], "citations": [cited]}
+    body = {"messages": [{"role": "user", "content": [{"text": "q"}]}]}
+    body["messages"].append({"role": "assistant", "content": [{"citationsContent": content}]})
+    encoded = dragoman.translate_request(body, source="bedrock-converse", target="anthropic-messages")
+    assert "source of a citation" in {loss.what for loss in encoded.losses}
+    for target in ("openai-chat", "openai-responses", "gemini"):
+        losses = dragoman.translate_request(body, source="bedrock-converse", target=target).losses
+        assert {"location", "source"} <= {loss.what for loss in losses}

@@ -48,6 +48,10 @@ TOOL_REFERENCE = "tool_reference"
 """Key, of any family, on a text that is the name of a tool: the block that named it. Where the tool gets another name,
 so does the text."""
 
+CITED_PLACE = "~place"
+"""Note, of any family, on a citation of a document or search result: [kind, its index, start, end]; a source may
+follow."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that was beside media.
 

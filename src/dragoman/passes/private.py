@@ -12,6 +12,7 @@ from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Audio,
+    Citation,
     Completion,
     Document,
     Finished,
@@ -34,7 +35,11 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
+<<<<<<< HEAD
 from dragoman.ir.notes import CORRECTED, SPELLINGS, WITHIN, inner_extra, is_spelling
+=======
+from dragoman.ir.notes import CITED_PLACE, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
+>>>>>>> bf7bbc9b (citations: places in documents cross between Messages and Converse)
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
@@ -219,7 +224,7 @@ class PrivateEvents:
             kind = type(event)
             if kind is PartDelta:
                 if event.citation is not None and event.citation.metadata is not None:
-                    self._report(self._parts[event.index], event.citation.metadata, "citations.")
+                    self._report(self._parts[event.index], _private_of(event.citation, self.profile), "citations.")
             elif kind is PartStart:
                 part = self._parts[event.index] = event.part
                 if type(part) is not Opaque and self._report_start(part):
@@ -307,11 +312,23 @@ def _report_part(part: Any, profile: Profile, log: LossLog, bookkeeping: Bookkee
     if type(part) is Text:
         for citation in part.citations:
             if citation.metadata is not None:
-                _report_node(part, citation.metadata, "citations.", profile, log, bookkeeping)
+                _report_node(part, _private_of(citation, profile), "citations.", profile, log, bookkeeping)
     elif type(part) is ToolResult:
         for inner in part.parts:
             if type(inner) is not Opaque:
                 _report_part(inner, profile, log, bookkeeping)
+
+
+def _private_of(citation: Citation, profile: Profile) -> Metadata:
+    """Return the notes on a citation without its place in a document, if the target has places too."""
+    metadata = citation.metadata or {}
+    if not profile.citation_keys or not has_note(metadata, CITED_PLACE):
+        return metadata
+    known, none = profile.citation_keys, frozenset[str]()
+    return {
+        family: {key: value for key, value in notes.items() if key not in known.get(family, none)}
+        for family, notes in metadata.items()
+    }
 
 
 def _report_node(

@@ -33,6 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
+from dragoman.codecs.document_citations import for_messages, place_in_messages
 from dragoman.codecs.media import (
     TEXT_TYPES,
     as_text_document,
@@ -111,6 +112,8 @@ def decode_citation(raw: Raw) -> Citation:
         return Citation(head.url, title, head.cited_text or None)
     # Sent back within "~citation"; also noted separately, so that other targets report them as losses.
     notes |= {key: value for key, value in _entries(raw).items() if key not in _CITED and key[:1] != "~"}
+    if head.url is None:
+        notes |= place_in_messages(parse_json(raw))
     return Citation(head.url, title, head.cited_text, metadata={FAMILY: notes})
 
 
@@ -354,16 +357,27 @@ class PartEncoder(BlockEncoder):
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
 
     def encode_citation(self, part: Text, citation: Citation) -> WireValue:
-        """Return the citation, or None if it cannot be sent: the API accepts only its own, with its own index."""
+        """Return the citation, or None if it cannot be sent: pages need the index that this API gave them."""
         raw = own(citation.metadata).get("~citation")
         if raw is not None:
             return raw
+        placed = for_messages(citation)
+        if placed is not None:
+            self._report_source(part, citation)
+            return placed
         shown = HOSTED.write_citation(citation) if self._to_client else None
         if shown is None:
             self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
         elif citation.start is not None:
             self._log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks")
         return shown
+
+    def _report_source(self, part: Text, citation: Citation) -> None:
+        """Report what Converse says about the source of a citation in a document; that of a search result crosses."""
+        for notes in (citation.metadata or {}).values():
+            if "source" in notes and b"searchResultLocation" not in bytes(notes.get("location", b"")):
+                why = "citations of documents have none in this API"
+                self._log.drop(part, "citations", "source of a citation", why)
 
     def _encode_image(self, part: Image, role: str) -> list[WireValue]:
         if role == "assistant" and not self._native:

@@ -12,6 +12,7 @@ from dragoman.codecs.claude_models import (
     ModelLimits,
     limits_of,
 )
+from dragoman.codecs.document_citations import CONVERSE_KEYS
 from dragoman.codecs.layout import Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_ANTHROPIC
 from dragoman.profile import HostedRule, Profile
@@ -26,6 +27,7 @@ SAMPLING_VERSION = "2023-06-01"
 PROFILE = Profile(
     name="anthropic-messages",
     answer_tiers=ANSWERED_BY_ANTHROPIC,
+    citation_keys={"bedrock": CONVERSE_KEYS},
     family="anthropic",
     message_names=False,
     usage_details=frozenset({"cache_written_1h", "web_fetches"}),

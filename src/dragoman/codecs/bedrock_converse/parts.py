@@ -31,6 +31,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
+from dragoman.codecs.document_citations import for_converse, place_in_converse
 from dragoman.codecs.media import transcript
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
@@ -167,6 +168,8 @@ def decode_citation(raw: Raw) -> Citation:
             notes.update({name: inner for name, inner in web.items() if name not in {"url", "domain"}})
         elif key not in {"title", "sourceContent"}:
             notes[key] = value
+    if "location" in notes:
+        notes |= place_in_converse(parse_json(raw))
     return Citation(url, head.title, cited, metadata={FAMILY: notes})
 
 
@@ -364,14 +367,15 @@ def own(metadata: Metadata | None) -> Extra:
 def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
     """Encode a citation as this family spelled it; those of other families go to clients, not to a provider."""
     raw = own(citation.metadata).get("~citation")
-    if raw is not None or not to_client:
+    placed = {} if raw is not None else for_converse(citation)
+    if raw is not None or not (to_client or placed):
         return raw
     entries: dict[str, Any] = {} if citation.title is None else {"title": citation.title}
     if citation.cited_text is not None:
         entries["sourceContent"] = [{"text": citation.cited_text}]
     if citation.url is not None:
         entries["location"] = {"web": {"url": citation.url}}
-    return Raw(encode_json(entries))
+    return Raw(encode_json({**entries, **placed}))
 
 
 def report_citation(log: LossLog, part: AnyPart, citation: Citation, *, is_sent: bool) -> None:

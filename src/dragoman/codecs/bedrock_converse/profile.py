@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_OUTPUT_SCHEMA, NO_PREFILL
+from dragoman.codecs.document_citations import MESSAGES_KEYS
 from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK
 from dragoman.profile import HostedRule, Profile
@@ -20,6 +21,7 @@ FAMILY = "bedrock"
 PROFILE = Profile(
     name="bedrock-converse",
     answer_tiers=ANSWERED_BY_BEDROCK,
+    citation_keys={"anthropic": MESSAGES_KEYS},
     usage_details=frozenset({"cache_written_1h"}),
     family=FAMILY,
     message_names=False,
