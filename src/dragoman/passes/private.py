@@ -35,11 +35,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
-<<<<<<< HEAD
-from dragoman.ir.notes import CORRECTED, SPELLINGS, WITHIN, inner_extra, is_spelling
-=======
-from dragoman.ir.notes import CITED_PLACE, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
->>>>>>> bf7bbc9b (citations: places in documents cross between Messages and Converse)
+from dragoman.ir.notes import CITED_PLACE, CORRECTED, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
