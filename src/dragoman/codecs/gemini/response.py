@@ -125,7 +125,8 @@ def _is_understood(wire: Candidate, message: Message) -> bool:
         return False
     if finish.reason == "error":
         return with_explanation(finish, wire.finish_message).explanation is not None
-    return finish.raw == "SAFETY" and refusal_told(message.parts, parse_json(wire.finish_message)) is not None  # type: ignore[arg-type]
+    words = parse_json(wire.finish_message)  # type: ignore[arg-type]
+    return finish.raw == "SAFETY" and last_text_as_refusal(message.parts, words) is not None
 
 
 def mark_explained(keys: Extra) -> None:
