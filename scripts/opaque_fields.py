@@ -49,14 +49,14 @@ INTRODUCTION = """\
 
 <!-- Written by `python scripts/opaque_fields.py`; do not edit. -->
 
-A wire key that the intermediate format has no field for stays in `metadata`, a block that it has no part for is an
-`Opaque`. Both return to their own family unchanged; every other family loses them, and the loss is reported. These
-lists rank them, as a plan of what to model next.
+A wire key without a field in the intermediate format stays in `metadata`; a block without a part is an `Opaque`. Both
+return to their own family unchanged; every other family loses them, and the loss is reported. These lists rank them:
+the first entries are the next to be modelled.
 
 ## By recorded traffic
 
 {bodies} recorded requests and answers of the vendors' own endpoints were read. The numbers are bodies in which the key
-or block stands and says something.
+or block occurs with a value.
 
 | format | where | key or block | bodies |
 |---|---|---|---:|
@@ -65,8 +65,8 @@ DOCUMENTED = """
 ## Documented, and not named by our wire structs
 
 Fields of the vendors' newest SDK types that the usual wire structs do not name: a body that has one is read a second
-time, with a wider struct or by lifting. A test holds this list to the SDKs (`tests/judges/test_sdk_fields.py`). Ranked
-by how many there are.
+time, with a wider struct or by lifting. A test compares this list with the SDKs (`tests/judges/test_sdk_fields.py`).
+Types with the most fields come first.
 
 | types | fields | |
 |---|---:|---|
@@ -134,7 +134,7 @@ def main() -> int:
         for root, paths in sorted(lifted.items(), key=lambda entry: -len(entry[1]))
     ]
     rest = (
-        f"\n{len(rows) - _MOST_ROWS} further keys and blocks stand in fewer bodies.\n" if len(rows) > _MOST_ROWS else ""
+        f"\n{len(rows) - _MOST_ROWS} further keys and blocks occur in fewer bodies.\n" if len(rows) > _MOST_ROWS else ""
     )
     page = INTRODUCTION.format(bodies=f"{bodies:,}") + "\n".join(rows[:_MOST_ROWS]) + "\n" + rest
     PAGE.write_text(page + DOCUMENTED + "\n".join(documented) + "\n", encoding="utf-8")
