@@ -1,4 +1,4 @@
-"""The Interactions API over the gateway, which keeps the state that an upstream does not have."""
+"""The Interactions API at the gateway, which stores the state for upstreams without any."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def steps_of(got: Got) -> list[str]:
 
 
 @pytest.mark.parametrize("model", [FOREIGN, NATIVE], ids=["foreign", "native"])
-def test_an_interaction_is_kept_followed_and_forgotten(gateway: RunningGateway, model: str) -> None:
+def test_an_interaction_is_stored_continued_and_deleted(gateway: RunningGateway, model: str) -> None:
     first = create(gateway, model)
     assert first.status == 200, first.body
     second = create(gateway, model, input="What is my name?", previous_interaction_id=first.json["id"])
@@ -46,7 +46,7 @@ def test_an_interaction_is_kept_followed_and_forgotten(gateway: RunningGateway, 
     assert (gone.status, gone.json["error"]["status"]) == (404, "NOT_FOUND")
 
 
-def test_what_is_not_stored_has_no_id(gateway: RunningGateway) -> None:
+def test_interactions_that_are_not_stored_have_no_id(gateway: RunningGateway) -> None:
     assert "id" not in create(gateway, store=False).json
     streamed = create(gateway, store=False, stream=True)
     assert b'"id":""' in streamed.body
@@ -65,7 +65,7 @@ def test_the_input_is_included_on_request(gateway: RunningGateway) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-def test_a_stream_is_resumed_behind_the_last_event(gateway: RunningGateway, *, streamed: bool) -> None:
+def test_a_stream_is_resumed_after_the_last_event(gateway: RunningGateway, *, streamed: bool) -> None:
     made = create(gateway, stream=streamed)
     if streamed:
         whole = made.body
@@ -86,7 +86,7 @@ def test_a_stream_is_resumed_behind_the_last_event(gateway: RunningGateway, *, s
     assert get(gateway, id, "?stream=true&last_event_id=e999").status == 400
 
 
-def test_an_interaction_in_the_background_is_promised_and_then_there(gateway: RunningGateway) -> None:
+def test_an_interaction_in_the_background_has_an_id_before_its_answer(gateway: RunningGateway) -> None:
     promised = create(gateway, background=True)
     assert (promised.status, promised.json["status"]) == (200, "in_progress")
     until(lambda: get(gateway, promised.json["id"]).json["status"] != "in_progress")
@@ -96,7 +96,7 @@ def test_an_interaction_in_the_background_is_promised_and_then_there(gateway: Ru
     assert create(gateway, background=True, store=False).status == 400
 
 
-def test_googles_own_client_gets_resumes_and_deletes(gateway: RunningGateway) -> None:
+def test_googles_own_client_creates_resumes_and_deletes(gateway: RunningGateway) -> None:
     with Client(api_key="any", http_options=types.HttpOptions(base_url=gateway.url)) as client:
         made: Any = client.interactions.create(model=FOREIGN, input="My name is Ann.")
         found: Any = client.interactions.get(made.id)
@@ -117,7 +117,7 @@ def test_googles_own_client_gets_resumes_and_deletes(gateway: RunningGateway) ->
         "/v1beta1/projects/p/locations/global/interactions",
     ],
 )
-def test_every_address_that_googles_client_builds(gateway: RunningGateway, path: str) -> None:
+def test_every_path_that_googles_client_uses(gateway: RunningGateway, path: str) -> None:
     made = send(gateway.url, path, {"model": FOREIGN, "input": "Hello"}, KEY)
     assert made.status == 200, made.body
     assert send(gateway.url, f"{path}/{made.json['id']}", b"", KEY, "GET").status == 200

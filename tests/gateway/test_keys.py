@@ -1,4 +1,4 @@
-"""Keys as clients meet them: what they may ask, how much, and the error when the store is unreachable."""
+"""Keys as clients see them: allowed models, limits, budgets, and the error if the store is unreachable."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def key(name: str, **limits: Any) -> Grant:
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
 def homes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    """Where keys are, and where limits are."""
+    """The addresses of the stores of keys and of limits."""
     home: str = request.param
     if home == "postgres":
         server: Postgres = request.getfixturevalue("postgres_server")
@@ -63,7 +63,7 @@ def homes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
 
 
 @promise("gateway:keys", "gateway:limits")
-def test_virtual_keys(homes: tuple[str, str], dragoman_simulator: Simulator) -> None:
+def test_models_limits_and_budgets_of_keys(homes: tuple[str, str], dragoman_simulator: Simulator) -> None:
     address, limits = homes
     create(
         address,
@@ -100,7 +100,7 @@ def test_virtual_keys(homes: tuple[str, str], dragoman_simulator: Simulator) -> 
 
 
 @promise("gateway:keys")
-def test_a_gateway_closes_with_its_first_key(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+def test_a_gateway_requires_keys_from_the_first_one_on(dragoman_simulator: Simulator, tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     text = f'[server]\ndatabase = "{address}"\n'
     with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
@@ -111,7 +111,7 @@ def test_a_gateway_closes_with_its_first_key(dragoman_simulator: Simulator, tmp_
 
 
 @promise("gateway:database-away", "gateway:own-words")
-def test_without_its_database(postgres_server: Postgres, dragoman_simulator: Simulator) -> None:
+def test_an_unreachable_database_of_keys(postgres_server: Postgres, dragoman_simulator: Simulator) -> None:
     address = postgres_server.fresh()
     create(address, key("sesame-key"), key("ada", requests_per_minute=100))
     configured_key = digest_of("configured")
@@ -144,8 +144,8 @@ def test_without_its_database(postgres_server: Postgres, dragoman_simulator: Sim
 
 
 @promise("gateway:limits")
-def test_a_place_is_free_again_whatever_became_of_its_request(dragoman_sim: Simulator, tmp_path: Path) -> None:
-    """One at a time, one after the other: refused, failed, in the background, and left by its client."""
+def test_the_slot_of_a_request_is_freed_however_it_ends(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    """With one concurrent request per key: after success, failure, a stream and a background response."""
     address = str(tmp_path / "gateway.db")
     create(address, key("one", concurrent=1))
     text = f'[server]\ndatabase = "{address}"\n[routes.mine]\nto = "{MODEL}"\nattempts = 1\n'
@@ -167,7 +167,7 @@ def test_a_place_is_free_again_whatever_became_of_its_request(dragoman_sim: Simu
 def test_a_client_that_disconnects_after_the_last_event_is_charged(
     homes: tuple[str, str], dragoman_simulator: Simulator
 ) -> None:
-    """SDKs close the connection at the last event, which may be while its cost is being written."""
+    """SDKs close the connection at the last event, perhaps while the cost is being written."""
     address, limits = homes
     create(address, key("one", concurrent=1, budget=100.0), key("free"))
     prices = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'

@@ -1,4 +1,4 @@
-"""Two gateways on PostgreSQL, with and without Redis, of which one is killed during more than a thousand requests."""
+"""Two gateways on PostgreSQL, with and without Redis; one is killed while more than a thousand requests are served."""
 
 import asyncio
 import json
@@ -29,23 +29,23 @@ KILLED_AFTER = 400
 CLIENTS = 6
 PATIENCE = 180.0
 PAUSE = 0.25
-"""Seconds after a refusal: clients that are over their limit would take most of the processor."""
+"""Seconds that a client waits after a refusal; otherwise clients over their limit would use most of the processor."""
 BUDGET, RATE, AT_A_TIME = 2.0, 100, 2
 
 
 class Outcome(Struct, frozen=True):
     name: str
     id: str
-    """Empty where the connection broke."""
+    """Empty if the connection broke."""
     status: int
     text: str
-    """What makes the request unlike all others."""
+    """A text that only this request has."""
     server: int
-    """The port of the gateway that had it."""
+    """The port of the gateway that it was sent to."""
 
 
 class Traffic:
-    """Clients that ask without a pause, whole and streamed, each request with a text of its own."""
+    """Clients that send requests without pause, whole and streamed, each with a text of its own."""
 
     def __init__(self, balancer: Balancer, names: tuple[str, ...]) -> None:
         self.outcomes: list[Outcome] = []
@@ -137,7 +137,7 @@ def check_accounts(both: Pair, traffic: Traffic, name: str) -> float:
 
 @promise("gateway:many-gateways", "gateway:costs-exact", "gateway:limits-exact", "gateway:budget-reserved")
 @pytest.mark.parametrize("homes", ["postgres", "redis"], indirect=True)
-def test_a_thousand_requests_and_one_gateway_killed(
+def test_killing_one_of_two_gateways_loses_and_duplicates_nothing(
     homes: tuple[str, str],
     tmp_path: Path,
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_thousand_requests_and_one_gateway_killed(
         price = check_accounts(both, traffic, "ada")
         for name in ("rate", "poor", "narrow"):
             check_accounts(both, traffic, name)
-        # A limit of each minute, and a budget that nothing but one request for each gateway goes beyond.
+        # The limit applies to each minute. The budget is overspent by at most one request of each gateway.
         assert traffic.count("rate") <= RATE * (int(elapsed / 60) + 1)
         assert traffic.count("rate") >= min(RATE, 50)
         assert BUDGET - 3 * price <= both.spent("poor") <= BUDGET + 2 * price

@@ -1,4 +1,4 @@
-"""Two gateways behind a balancer: limits are one, and what one takes along when it dies is its own."""
+"""Two gateways behind a load balancer share limits, and one that dies loses only its own requests."""
 
 import asyncio
 import itertools
@@ -33,13 +33,13 @@ from tests.support.waiting import until
 LEASE = 3.0
 MODEL = "p/claude-sonnet-5"
 SLOW = "slow/claude-sonnet-5"
-"""A stream of it lasts until it is cut off."""
+"""A model whose stream lasts until it is cut off."""
 BRIEF = "brief/claude-sonnet-5"
-"""Takes two seconds: long enough that requests overlap."""
+"""A model that answers in two seconds, so that requests overlap."""
 
 
 class Balancer:
-    """Connections in turn to every gateway that can be reached."""
+    """Forwards connections to the reachable gateways in turn."""
 
     def __init__(self, urls: list[str]) -> None:
         self._ports = [urlsplit(url).port or 0 for url in urls]
@@ -47,7 +47,7 @@ class Balancer:
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=200)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self.served: dict[int, int] = {}
-        """Port of the client -> port of who served it."""
+        """Port of the client -> port of the gateway that served it."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -138,7 +138,7 @@ def pair(address: str, limits: str, folder: Path, simulator: str, *grants: Grant
 
 @pytest.fixture
 def homes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    """Where keys are, and where limits are."""
+    """The addresses of the stores of keys and of limits."""
     home: str = request.param
     if home == "sqlite":
         return str(tmp_path / "gateway.db"), ""
@@ -169,7 +169,7 @@ def all_at_once(count: int, url: str, name: str) -> list[int]:
 
 @promise("gateway:limits-exact", "gateway:costs-exact", "gateway:many-gateways")
 @pytest.mark.parametrize("homes", ["sqlite", "postgres"], indirect=True)
-def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dragoman_simulator: Simulator) -> None:
+def test_two_gateways_share_limits(homes: tuple[str, str], tmp_path: Path, dragoman_simulator: Simulator) -> None:
     grants = (key("rate", requests_per_minute=20), key("free"), key("poor", budget=1.0), key("narrow", concurrent=2))
     with pair(*homes, tmp_path, dragoman_simulator.url, *grants) as both:
         statuses = all_at_once(60, both.balancer.url, "rate")
@@ -184,7 +184,7 @@ def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dra
         assert passed == int(1.0 / price) + 1, "admitted while spent < budget, whichever gateway recorded it"
         assert both.spent("poor") == pytest.approx(passed * price)
         assert ask(both.balancer.url, "poor").json["error"]["type"] == "billing_error"
-        # One after the other there is always room, although others gave the last answer.
+        # Sequential requests are always admitted, although another gateway served the previous one.
         assert {ask(both.balancer.url, "narrow").status for _ in range(10)} == {200}
 
 
@@ -194,7 +194,7 @@ class Load:
     def __init__(self, url: str, name: str, clients: int) -> None:
         self.ended: list[str] = []
         self.failed: list[tuple[float, int]] = []
-        """When they began, and from which port."""
+        """The start of each failed request, and the client's port."""
         self._url = url
         self._name = name
         self._over = threading.Event()
@@ -230,7 +230,7 @@ class Load:
 
 
 def hold(url: str, name: str, stack: ExitStack) -> socket.socket:
-    """A stream in the middle of its answer."""
+    """Open a stream and read only its beginning."""
     body = json.dumps({**chat(SLOW, max_tokens=50), "stream": True}).encode()
     head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: k-{name}\r\ncontent-length: {len(body)}\r\n\r\n"
     sock = stack.enter_context(connected(url))
@@ -241,7 +241,7 @@ def hold(url: str, name: str, stack: ExitStack) -> socket.socket:
 
 @promise("gateway:many-gateways", "gateway:costs-exact", "gateway:leases")
 @pytest.mark.parametrize("homes", ["postgres", "redis"], indirect=True)
-def test_one_that_is_killed_takes_only_its_own_along(
+def test_a_killed_gateway_loses_only_its_own_requests(
     homes: tuple[str, str], tmp_path: Path, dragoman_simulator: Simulator
 ) -> None:
     clients = 6
@@ -259,7 +259,7 @@ def test_one_that_is_killed_takes_only_its_own_along(
             assert ask(both.urls[1], "narrow").status == 429, "its requests still count"
             end = killed + 2 * LEASE + 5
             while ask(both.urls[1], "narrow").status == 429:
-                assert time.monotonic() < end, "a dead gateway holds places for ever"
+                assert time.monotonic() < end, "a dead gateway keeps its slots forever"
                 time.sleep(0.05)
             assert time.monotonic() - killed > LEASE / 2
         finally:
@@ -275,6 +275,6 @@ def test_one_that_is_killed_takes_only_its_own_along(
         prices = {cost for _, _, cost in rows}
         assert len(prices) == 1, "every answer costs the same here"
         assert len(set(load.ended)) == len(load.ended)
-        assert set(load.ended) <= {id for id, _, _ in rows}, "what was received completely was recorded"
-        assert len(rows) - len(load.ended) <= len(load.failed), "and nothing else but what died on its way out"
+        assert set(load.ended) <= {id for id, _, _ in rows}, "each complete answer was recorded"
+        assert len(rows) - len(load.ended) <= len(load.failed), "and besides them only answers that broke off"
         assert both.spent("ada") == pytest.approx(len(rows) * prices.pop())

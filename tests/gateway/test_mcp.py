@@ -1,4 +1,4 @@
-"""MCP: tools of real servers run for clients of every API, and the gateway as a server for the official client."""
+"""MCP: the gateway runs tools of real servers for clients of every API, and is a server for the official client."""
 
 import asyncio
 import json
@@ -129,7 +129,7 @@ def test_a_server_of_the_gateway_in_a_request_of_anthropics() -> None:
         assert got.headers["x-dragoman-mcp-calls"] == "1"
 
 
-def test_a_stored_conversation_goes_on() -> None:
+def test_a_stored_conversation_with_tool_calls_is_continued() -> None:
     with (
         scripted(ADD, reply(completion("five")), ADD, reply(completion("again"))) as upstream,
         RunningGateway(configured(TOOLS + upstream.table("p"))) as gateway,
@@ -144,7 +144,7 @@ def test_a_stored_conversation_goes_on() -> None:
             client.responses.create(model="p/m", input="x", background=True)
 
 
-def test_calls_of_the_clients_own_functions_are_the_clients() -> None:
+def test_calls_of_the_clients_own_functions_are_left_to_the_client() -> None:
     own = {"type": "function", "function": {"name": "mine", "parameters": {"type": "object", "properties": {}}}}
     with (
         scripted(calling(("mine", {}), ("add", {"a": 1}))) as upstream,
@@ -158,7 +158,7 @@ def test_calls_of_the_clients_own_functions_are_the_clients() -> None:
         assert not [one for one in gateway.log.lines if one["event"] == "mcp_call"], "nothing was run half"
 
 
-def test_limits_end_a_loop() -> None:
+def test_limits_of_rounds_calls_and_results() -> None:
     text = "[mcp]\nrounds = 2\ncalls = 1\nmax_result = 8\n" + TOOLS
     with (
         scripted(calling(("greet", {"name": "a" * 50}))) as upstream,
@@ -175,7 +175,7 @@ def test_limits_end_a_loop() -> None:
         assert "more than 1 calls" in results[1]
 
 
-def test_permissions() -> None:
+def test_tools_are_offered_by_name_and_key() -> None:
     keys = '[server]\nkeys = ["a-key", "b-key"]\n'
     text = keys + TOOLS + 'allow = ["gr*"]\nkeys = ["key-1"]\n'
     with (
@@ -190,7 +190,7 @@ def test_permissions() -> None:
         assert send(gateway.url, "/v1/chat/completions", chat("p/m"), ALL).status == 401
 
 
-def test_unknown_servers_and_broken_ones() -> None:
+def test_unknown_and_unreachable_servers() -> None:
     text = TOOLS + '[mcp.servers.broken]\ncommand = "/nonexistent/program"\n'
     with (
         scripted(reply(completion("fine"))) as upstream,
@@ -261,7 +261,7 @@ def _text(result: Any) -> str:
     return block.text
 
 
-def test_without_configuration_there_is_no_server() -> None:
+def test_the_mcp_server_is_off_by_default() -> None:
     with RunningGateway(configured("")) as gateway:
         assert send(gateway.url, "/mcp", {}).status == 404
 
@@ -270,7 +270,7 @@ ODD_ARGUMENTS = ('{"model":"p/m","prompt":"x","max_output_tokens":1e999}', '{"pr
 
 
 @pytest.mark.parametrize("arguments", ODD_ARGUMENTS)
-def test_odd_arguments_are_an_error_of_the_call(arguments: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_arguments_are_an_error_of_the_call(arguments: str, caplog: pytest.LogCaptureFixture) -> None:
     call = f'{{"name":"ask_model","arguments":{arguments}}}'
     body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{call}}}'
     with RunningGateway(configured("[mcp]\nserve = true\n")) as gateway:
@@ -280,8 +280,8 @@ def test_odd_arguments_are_an_error_of_the_call(arguments: str, caplog: pytest.L
 
 
 @promise("gateway:limits")
-def test_requests_of_mcp_reserve_none_of_a_budget(tmp_path: Path) -> None:
-    """A reservation ends when the usage of its request is written; these have none, so theirs would never end."""
+def test_mcp_requests_reserve_no_budget(tmp_path: Path) -> None:
+    """A reservation ends when the usage of its request is written. These requests have none, so it would never end."""
     address = str(tmp_path / "gateway.db")
     create(address, key("ada", budget=0.001))
     text = f'[server]\ndatabase = "{address}"\n[mcp]\nserve = true\n[prices."m"]\ninput = 1000\noutput = 1000\n'
@@ -297,8 +297,8 @@ def test_requests_of_mcp_reserve_none_of_a_budget(tmp_path: Path) -> None:
         assert only.status == 200, "more than the budget, but the only running request of the key"
 
 
-def test_servers_are_connected_to_at_a_time() -> None:
-    """Five that do not answer delay the start by the time limit of one."""
+def test_servers_are_connected_to_concurrently() -> None:
+    """Five servers that do not answer delay the start only by the time limit of one."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
         dead = "".join(f'[mcp.servers.dead{number}]\nurl = "{url}"\n' for number in range(5))

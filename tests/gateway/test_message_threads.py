@@ -1,4 +1,4 @@
-"""Anthropic message threads in front of upstreams that keep none, as the vendor's own tool runner uses them."""
+"""Anthropic message threads, as the vendor's own tool runner uses them, with upstreams that have none."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -85,7 +85,7 @@ def continued(id: str) -> dict[str, str]:
     return {"type": "continue", "previous_message_id": id}
 
 
-def test_only_what_is_new_is_sent(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+def test_a_continued_thread_needs_only_new_messages(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
     first = post(gateway, messages=[user("I am Ada.")], system="Be brief.", thread=CREATE).json()
     second = post(gateway, messages=[user("Who am I?")], thread=continued(first["id"])).json()
     third = post(gateway, messages=[user("And?")], thread=continued(second["id"]))
@@ -97,7 +97,7 @@ def test_only_what_is_new_is_sent(gateway: RunningGateway, dragoman_sim: Simulat
     assert resumed.status_code == 200, resumed.text
 
 
-def test_a_thread_that_is_not_here_is_sent_again(gateway: RunningGateway, client: Anthropic) -> None:
+def test_errors_of_unknown_threads(gateway: RunningGateway, client: Anthropic) -> None:
     missing = post(gateway, messages=[user("Who am I?")], thread=continued("msg_gone"))
     assert (missing.status_code, missing.json()["error"]["details"]["error_code"]) == (404, "thread_not_found")
     repeated = post(gateway, messages=[user("a")], thread=CREATE).json()
@@ -112,7 +112,7 @@ def test_a_thread_that_is_not_here_is_sent_again(gateway: RunningGateway, client
         )
 
 
-def test_a_thread_moves_to_claude_and_its_own_threads_stay_there(
+def test_a_stored_thread_continues_at_claude_which_keeps_its_own_threads(
     gateway: RunningGateway, dragoman_sim: Simulator
 ) -> None:
     claude = "as-anthropic-messages/claude-sonnet-5"

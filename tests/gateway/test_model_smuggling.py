@@ -118,9 +118,7 @@ def status(gateway: RunningGateway, path: str, body: str, content_type: str) -> 
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_forms_that_can_be_read_in_two_ways_are_refused(
-    gateway: RunningGateway, upstream: ScriptedUpstream, name: str
-) -> None:
+def test_ambiguous_forms_are_refused(gateway: RunningGateway, upstream: ScriptedUpstream, name: str) -> None:
     before = upstream.count
     assert status(gateway, "/v1/audio/transcriptions", *FORMS[name]) == 400
     assert upstream.count == before
@@ -137,7 +135,7 @@ def test_unambiguous_forms_pass_unchanged(gateway: RunningGateway, upstream: Scr
 
 @pytest.mark.parametrize("path", ["/v1/images/generations", "/v1/embeddings", "/v1/chat/completions"])
 @pytest.mark.parametrize("name", BODIES)
-def test_keys_of_json_that_are_given_twice_are_refused(
+def test_json_bodies_with_two_models_are_refused(
     gateway: RunningGateway, upstream: ScriptedUpstream, name: str, path: str
 ) -> None:
     rest = ',"prompt":"x","input":"x","messages":[{"role":"user","content":"\\"model\\" {"}]}'
@@ -148,10 +146,10 @@ def test_keys_of_json_that_are_given_twice_are_refused(
 
 @pytest.mark.parametrize("who", ["ada", "bob"])
 @pytest.mark.parametrize("path", CLIENTS)
-def test_a_key_with_limits_names_no_further_models(
+def test_a_restricted_key_may_not_name_further_models(
     gateway: RunningGateway, upstream: ScriptedUpstream, path: str, who: str
 ) -> None:
-    """A provider would call them too: models that the key may not use, at a price that is not counted."""
+    """A provider would call these models too: ones that the key may not use, and whose cost would not be counted."""
     before = upstream.count
     named = [f",{json.dumps(more)[1:-1]}}}" for more in FURTHER.values()] + [f",{more}}}" for more in TWICE]
     for more in named:
@@ -164,7 +162,7 @@ def test_a_key_with_limits_names_no_further_models(
         assert b"one model" not in got.body, more
 
 
-def test_a_key_without_limits_names_further_models(gateway: RunningGateway, upstream: ScriptedUpstream) -> None:
+def test_an_unrestricted_key_may_name_further_models(gateway: RunningGateway, upstream: ScriptedUpstream) -> None:
     raw = f"{CLIENTS['/v1/responses']},{json.dumps(FURTHER['a plugin'])[1:-1]}}}".encode()
     send(gateway.url, "/v1/responses", raw, {"x-api-key": "k-eve"})
     assert b'"plugins"' in upstream.bodies[-1]
@@ -185,10 +183,10 @@ UNREAD = (
 
 @pytest.mark.parametrize("who", ["ada", "bob"])
 @pytest.mark.parametrize("headers", [{}, {"x-dragoman-provider": "p"}])
-def test_no_provider_runs_batches_of_keys_with_limits(
+def test_batches_of_restricted_keys_are_not_forwarded(
     gateway: RunningGateway, upstream: ScriptedUpstream, who: str, headers: dict[str, str]
 ) -> None:
-    """Whether the gateway reads a model, and the cost, in each of their requests is not certain."""
+    """The gateway cannot be sure to find the models and the cost of all their requests."""
     headers = {"authorization": f"Bearer k-{who}", **headers}
     small = UNREAD[0].replace('"model":"large",', "")
     made = send(gateway.url, "/v1/files", batch_file(small, *UNREAD), {**headers, "content-type": TYPE})
@@ -201,7 +199,7 @@ def test_no_provider_runs_batches_of_keys_with_limits(
 
 @pytest.mark.parametrize("who", ["ada", "bob"])
 @pytest.mark.parametrize("headers", [{}, {"x-dragoman-provider": "a"}])
-def test_no_provider_runs_message_batches_of_keys_with_limits(
+def test_message_batches_of_restricted_keys_are_not_forwarded(
     gateway: RunningGateway, upstream: ScriptedUpstream, who: str, headers: dict[str, str]
 ) -> None:
     one = {"max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "model": "a/small"}
@@ -210,7 +208,7 @@ def test_no_provider_runs_message_batches_of_keys_with_limits(
     assert not any("/batches" in head for head in upstream.heads)
 
 
-def test_a_key_for_all_models_of_a_provider_uses_its_batches(
+def test_batches_of_a_key_for_all_models_of_a_provider_are_forwarded(
     gateway: RunningGateway, upstream: ScriptedUpstream
 ) -> None:
     headers = {"authorization": "Bearer k-cyd"}
@@ -224,7 +222,7 @@ def test_a_key_for_all_models_of_a_provider_uses_its_batches(
     upstream.heads.clear()
 
 
-def test_the_word_may_stand_elsewhere(gateway: RunningGateway) -> None:
+def test_the_word_model_is_allowed_elsewhere_in_a_body(gateway: RunningGateway) -> None:
     schema = {"type": "object", "properties": {"model": {"type": "string"}}, "required": ["model"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     body = {"messages": [{"role": "user", "content": "model"}], "tools": [tool], "user": "model", "model": "small"}
@@ -232,7 +230,7 @@ def test_the_word_may_stand_elsewhere(gateway: RunningGateway) -> None:
 
 
 def test_forms_of_real_clients_are_read() -> None:
-    """Whatever headers they add, and however they name files."""
+    """With the headers that they add, and with unusual names of files."""
     names = ("a.wav", 'quo"te.wav', "C:\\a.wav", "ü.wav", "a;name=model.wav")
     for name in names:
         request = httpx.Request(
@@ -256,7 +254,7 @@ def test_forms_of_real_clients_are_read() -> None:
         assert body[slice(*place)] == b"small"
 
 
-def test_fields_are_found_in_linear_time() -> None:
+def test_form_fields_are_found_in_linear_time() -> None:
     many = {
         "parts": lambda n: (FILE * n + END).encode(),
         "delimiters": lambda n: b"--b" * n,

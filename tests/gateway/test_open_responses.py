@@ -1,4 +1,4 @@
-"""What the public Open Responses compliance suite checks, in cases of our own, whatever the upstream."""
+"""What the public Open Responses compliance suite checks, in cases of our own, with upstreams of every family."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def create(http: httpx.Client, **body: Any) -> judge.Resource:
 
 
 def stream(http: httpx.Client, **body: Any) -> tuple[list[dict[str, Any]], judge.Resource]:
-    """All events, each one judged, and the response of the last."""
+    """Return all events, each of them checked, and the response of the last one."""
     answer = http.post("/responses", json={**body, "stream": True})
     assert answer.status_code == 200, answer.text
     return judged(event_data(answer.text))
@@ -146,7 +146,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_the_request_is_repeated(http: httpx.Client, model: str, *, streamed: bool) -> None:
+def test_a_response_repeats_the_settings_of_its_request(http: httpx.Client, model: str, *, streamed: bool) -> None:
     form = {"type": "json_schema", "name": "f", "schema": SCHEMA}
     body = {**SETTINGS, "model": model, "input": "In JSON, please.", "tools": [WEATHER], "text": {"format": form}}
     events: list[dict[str, Any]] = []
@@ -165,7 +165,7 @@ def test_the_request_is_repeated(http: httpx.Client, model: str, *, streamed: bo
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama"])
-def test_settings_of_sampling_are_repeated(http: httpx.Client, name: str) -> None:
+def test_a_response_repeats_sampling_settings(http: httpx.Client, name: str) -> None:
     settings = {
         "temperature": 0.5,
         "top_p": 0.25,
@@ -177,7 +177,7 @@ def test_settings_of_sampling_are_repeated(http: httpx.Client, name: str) -> Non
     assert {key: responses[key] for key in settings} == settings
 
 
-def test_credentials_of_tools_are_not_repeated(http: httpx.Client, dragoman_sim: Simulator) -> None:
+def test_a_response_does_not_repeat_credentials_of_tools(http: httpx.Client, dragoman_sim: Simulator) -> None:
     server = {"type": "mcp", "server_label": "s", "server_url": "https://a.example", "require_approval": "never"}
     secret = {"authorization": "secret-1", "headers": {"X-Key": "secret-2"}}
     body = {"model": MODELS["gemini"], "input": "Hello", "tools": [{**server, **secret}]}
@@ -191,7 +191,7 @@ def test_credentials_of_tools_are_not_repeated(http: httpx.Client, dragoman_sim:
 
 
 class Line:
-    """One connection: each turn waits for its last event."""
+    """One connection. Each turn reads up to its last event."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -234,7 +234,7 @@ def test_turns_of_one_connection(dial: Callable[[], Line], model: str) -> None:
         assert (response.status, bool(response.output)) == ("completed", True)
 
 
-def test_the_connection_remembers_what_is_not_stored(
+def test_unstored_responses_are_continued_over_the_same_connection_only(
     dial: Callable[[], Line], model: str, dragoman_sim: Simulator
 ) -> None:
     line = dial()
@@ -252,7 +252,7 @@ def test_the_connection_remembers_what_is_not_stored(
     assert other.answer(**again).status == "completed"
 
 
-def test_what_is_stored_is_continued_over_another_connection(
+def test_stored_responses_are_continued_over_another_connection(
     dial: Callable[[], Line], model: str, dragoman_sim: Simulator
 ) -> None:
     first = dial().answer(model=model, input="The word is cobalt.")
@@ -262,7 +262,9 @@ def test_what_is_stored_is_continued_over_another_connection(
     assert "cobalt" in sent.body.decode() or sent.json["previous_response_id"] == first.id
 
 
-def test_a_connection_is_warmed_up(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:
+def test_generate_false_keeps_the_input_for_the_next_turn(
+    dial: Callable[[], Line], model: str, dragoman_sim: Simulator
+) -> None:
     line = dial()
     warm = line.answer(model=model, store=False, generate=False, input="The word is cobalt.")
     assert (warm.status, warm.output, dragoman_sim.requests) == ("completed", [], [])
@@ -270,12 +272,14 @@ def test_a_connection_is_warmed_up(dial: Callable[[], Line], model: str, dragoma
     assert "cobalt" in dragoman_sim.requests[-1].body.decode()
 
 
-def test_no_such_previous_response(dial: Callable[[], Line], model: str) -> None:
+def test_an_unknown_previous_response_is_refused(dial: Callable[[], Line], model: str) -> None:
     code = dial().refusal(model=model, store=False, previous_response_id="resp_missing", input="Hello")
     assert code == "previous_response_not_found"
 
 
-def test_a_failed_turn_forgets_what_it_continued(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:
+def test_the_previous_response_of_a_failed_turn_is_forgotten(
+    dial: Callable[[], Line], model: str, dragoman_sim: Simulator
+) -> None:
     line = dial()
     first = line.answer(model=model, store=False, input="The word is cobalt.")
     dragoman_sim.play({"error": "server"}, {"error": "server"}, {"error": "server"})

@@ -1,4 +1,4 @@
-"""What operators see: health in words, readiness, the log, the OpenAPI description, and the files of deploy/."""
+"""What operators see: health, readiness, the log, the OpenAPI description, and the files of deploy/."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ DEPLOY = ROOT / "deploy"
 
 
 @promise("gateway:operations")
-def test_health_is_a_sentence_and_the_breaker_has_its_own_field() -> None:
+def test_health_reports_upstreams_with_their_breakers() -> None:
     down = '[providers.openai-chat]\napi_key = "x"\nbase_url = "http://127.0.0.1:9/v1"\nbreaker = { failures = 1 }\n'
     with RunningGateway(configured(down)) as gateway:
         assert send(gateway.url, "/health", method="GET").json == {"status": "healthy", "in_flight": 0, "upstreams": {}}
@@ -58,7 +58,7 @@ def test_health_is_a_sentence_and_the_breaker_has_its_own_field() -> None:
 
 
 @promise("gateway:operations")
-def test_a_gateway_whose_database_is_away_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_whose_database_is_unreachable_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     with Simulator() as simulator, RunningGateway(simulated(simulator.url)) as gateway:
         monkeypatch.setattr(Access, "problem", property(lambda _self: "the database does not answer"))
         ready = send(gateway.url, "/ready", method="GET")
@@ -68,7 +68,7 @@ def test_a_gateway_whose_database_is_away_is_not_ready(monkeypatch: pytest.Monke
 
 
 class _Away:
-    """A database with keys that answers at first."""
+    """A database with keys that can be made unreachable."""
 
     shared = True
     broken = False
@@ -83,7 +83,7 @@ class _Away:
 
 
 @promise("gateway:operations")
-def test_a_database_that_goes_away_is_noticed_without_requests() -> None:
+def test_an_unreachable_database_is_detected_without_requests() -> None:
     async def watched() -> list[str]:
         store, timing = _Away(), Timing(lease=0.06)
         ledger = Ledger(store, MemoryMeters(timing), timing)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_a_database_that_goes_away_is_noticed_without_requests() -> None:
         for broken in (False, True, False):
             store.broken = broken
             async with asyncio.timeout(PATIENCE):
-                while bool(access.problem) != broken:  # noqa: ASYNC110 - looked at as a probe does
+                while bool(access.problem) != broken:  # noqa: ASYNC110 - polled, as by a health probe
                     await asyncio.sleep(0.005)
             seen.append(access.problem)
         tending.cancel()
@@ -127,7 +127,7 @@ class _Kept:
 
 
 @promise("gateway:operations")
-def test_the_log_of_a_terminal_is_for_people() -> None:
+def test_log_lines_for_a_terminal() -> None:
     kept = _Kept()
     log = TextLog(kept)  # type: ignore[arg-type]
     log.request(record(usage=Usage(12, 34), cost=0.5, key="ada", attempts=2))
@@ -142,7 +142,7 @@ def test_the_log_of_a_terminal_is_for_people() -> None:
 
 
 @promise("gateway:operations")
-def test_colours_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_sequences_of_clients_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     kept = _Kept(terminal=True)
@@ -162,7 +162,7 @@ def test_the_style_of_the_log_follows_the_terminal(monkeypatch: pytest.MonkeyPat
 
 
 @promise("gateway:operations")
-def test_a_log_that_is_rotated_loses_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_rotation_loses_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "gateway.log"
     log = open_log("auto", str(file))
     log.event("first")
@@ -193,13 +193,13 @@ def test_every_path_of_the_description_is_served_and_every_operation_described()
         found = match_endpoint(Head(row.method, path, "", {}))
         assert found.operation == row.operation, row.path
         assert not row.format or found.format == row.format, row.path
-    # Answers to mistakes, and what OpenAPI has no words for.
+    # Operations that answer mistakes, and WebSockets, which OpenAPI cannot describe.
     undescribed = {"preflight", "none", "method", "websocket", "realtime"}
     assert {row.operation for row in DESCRIBED} == set(get_args(Operation)) - undescribed
 
 
 @promise("gateway:operations")
-def test_the_description_is_served_and_holds_together() -> None:
+def test_the_description_is_served_and_consistent() -> None:
     with Simulator() as simulator, RunningGateway(simulated(simulator.url)) as gateway:
         served = send(gateway.url, "/openapi.json", method="GET").json
         health = send(gateway.url, "/health", method="GET").json
@@ -246,7 +246,7 @@ def kind(name: str) -> dict[str, Any]:
 
 
 def understood(words: list[str]) -> None:
-    """As the command line reads them; `dragoman` itself is the entry point."""
+    """Check that the command line accepts these arguments; `dragoman` itself is the entry point."""
     build_parser().parse_args(words)
 
 
@@ -269,7 +269,7 @@ def _lines(name: str) -> list[str]:
 
 
 @promise("gateway:operations")
-def test_the_manifests_agree_with_the_gateway() -> None:
+def test_the_manifests_match_the_gateway() -> None:
     server = tomllib.loads((DEPLOY / "dragoman.toml").read_text())["server"]
     pod = kind("Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -301,7 +301,7 @@ def test_kustomize_builds_the_manifests() -> None:
 
 
 @promise("gateway:operations")
-def test_the_image_and_the_services_start_the_gateway_as_it_is() -> None:
+def test_commands_and_paths_of_the_image_and_services_exist() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     understood(json.loads(re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[-1]))
     assert json.loads(re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)[0]) == ["dragoman"]
@@ -325,7 +325,7 @@ def test_the_image_and_the_services_start_the_gateway_as_it_is() -> None:
 
 @promise("gateway:operations")
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_takes_the_unit() -> None:
+def test_systemd_accepts_the_unit() -> None:
     unit = str(DEPLOY / "dragoman.service")
     found = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)  # noqa: S603, S607
     complaints = [line for line in found.stderr.splitlines() if "is not executable" not in line]
@@ -333,7 +333,7 @@ def test_systemd_takes_the_unit() -> None:
 
 
 @promise("gateway:operations")
-def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
+def test_nginx_accepts_the_configuration(tmp_path: Path) -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     assert text.count("{") == text.count("}")
     assert "proxy_buffering off;" in text
@@ -357,7 +357,7 @@ def test_nginx_takes_the_configuration(tmp_path: Path) -> None:
 
 
 @promise("gateway:operations")
-def test_caddy_and_logrotate_are_well_formed_and_fit_the_gateway() -> None:
+def test_files_for_caddy_and_logrotate_match_the_gateway() -> None:
     caddy = "\n".join(line.partition("#")[0] for line in (DEPLOY / "Caddyfile").read_text().splitlines())
     depth = 0
     for word in caddy.split():
@@ -399,7 +399,7 @@ def test_the_comparison_of_gateways_is_dated_and_sourced() -> None:
 
 
 @promise("gateway:operations")
-def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+def test_the_dashboard_queries_existing_metrics() -> None:
     metrics = Metrics()
     metrics.add(record(usage=Usage(1, 1), cost=0.1, cache="hit", failure="server", attempts=2, first_byte=0.1))
     text = metrics.text({"x": "open"}, {("x", "m"): "open"}, {"usage_waiting": 0, "usage_lost": 0, "log_lines_lost": 0})
@@ -418,7 +418,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 
 
 @promise("gateway:operations", "gateway:documented")
-def test_the_reference_pages_are_those_of_the_code() -> None:
+def test_the_reference_pages_are_current() -> None:
     """If this fails: python scripts/reference_docs.py."""
     assert (ROOT / "docs" / "configuration.md").read_text() == reference_docs.configuration()
 
@@ -443,6 +443,6 @@ def test_every_environment_variable_of_our_own_is_in_the_reference() -> None:
 
 @promise("gateway:documented")
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse words its help differently in each version")
-def test_the_commands_page_is_that_of_the_code() -> None:
+def test_the_commands_page_is_current() -> None:
     """If this fails: python scripts/reference_docs.py."""
     assert (ROOT / "docs" / "commands.md").read_text() == reference_docs.commands()

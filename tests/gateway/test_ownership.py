@@ -1,4 +1,4 @@
-"""What belongs to a key: its responses, its models, its money; and files that only the gateway's owner may read."""
+"""What belongs to a key: its responses, models and budget; and files that only the gateway's owner may read."""
 
 import asyncio
 import json
@@ -53,9 +53,7 @@ def may_read(gateway: RunningGateway, id: str, shown: str) -> bool:
 
 
 @promise("gateway:key-ids")
-def test_keys_of_the_configuration_in_another_order_own_what_they_owned(
-    dragoman_simulator: Simulator, tmp_path: Path
-) -> None:
+def test_reordered_keys_of_the_configuration_keep_their_data(dragoman_simulator: Simulator, tmp_path: Path) -> None:
     text = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\nkeys = ["{{}}", "{{}}"]\n'
     id = ""
     for first, second in (("ada-key", "bob-key"), ("bob-key", "ada-key")):
@@ -67,8 +65,10 @@ def test_keys_of_the_configuration_in_another_order_own_what_they_owned(
 
 
 @promise("gateway:key-ids", "gateway:costs-exact")
-def test_a_key_of_the_database_is_not_one_of_the_configuration(dragoman_simulator: Simulator, tmp_path: Path) -> None:
-    """`keys` of the configuration are called key-1, key-2 and so on; people may choose these names, too."""
+def test_a_key_of_the_database_may_have_the_name_of_a_configured_one(
+    dragoman_simulator: Simulator, tmp_path: Path
+) -> None:
+    """Keys of the configuration are named key-1, key-2 and so on. Keys of the database may have such names, too."""
     address = str(tmp_path / "gateway.db")
     create(address, key("key-1", budget=100.0))
     text = f'[server]\ndatabase = "{address}"\nkeys = ["configured-key"]\n{PRICES}'
@@ -81,7 +81,7 @@ def test_a_key_of_the_database_is_not_one_of_the_configuration(dragoman_simulato
 
 
 @promise("gateway:key-ids")
-def test_ids_of_keys_are_random_and_stay(tmp_path: Path) -> None:
+def test_ids_of_keys_are_random_and_never_change(tmp_path: Path) -> None:
     address = str(tmp_path / "gateway.db")
     for action in (("create", "ada"), ("create", "bob"), ("rotate", "ada")):
         run("keys", *action, "--database", address)
@@ -193,7 +193,9 @@ COUNTED = {
 
 @promise("gateway:limits", "gateway:count-tokens")
 @pytest.mark.parametrize("path", COUNTED)
-def test_counting_is_metered(path: str, dragoman_simulator: Simulator, tmp_path: Path) -> None:
+def test_token_counting_counts_towards_the_limits_of_a_key(
+    path: str, dragoman_simulator: Simulator, tmp_path: Path
+) -> None:
     address = str(tmp_path / "gateway.db")
     create(address, key("slow", requests_per_minute=2), key("poor", budget=0.0), key("one", concurrent=1))
     config = configured(f'[server]\ndatabase = "{address}"\n').config
@@ -210,7 +212,7 @@ def test_counting_is_metered(path: str, dragoman_simulator: Simulator, tmp_path:
 @pytest.mark.parametrize("second", ["Model", "MODEL"])
 @pytest.mark.parametrize("limits", [{"models": ["p/small"]}, {"budget": 1.0}], ids=["models", "budget"])
 def test_a_second_model_in_another_case_is_refused(second: str, limits: dict[str, Any], tmp_path: Path) -> None:
-    """Go's servers, such as Ollama, read keys in any case: the bytes would pass, and the other model would answer."""
+    """Servers in Go, such as Ollama, ignore the case of keys: with the unchanged bytes, the other model would answer."""
     address = str(tmp_path / "gateway.db")
     create(address, key("ada", **limits), key("free"))
     body = {"model": "p/small", "messages": [{"role": "user", "content": "hi"}], second: "large"}
@@ -222,12 +224,12 @@ def test_a_second_model_in_another_case_is_refused(second: str, limits: dict[str
             assert send(gateway.url, "/v1/chat/completions", body, {"x-api-key": "k-free"}).status == 200
 
 
-# ── keys do not travel ──
+# ── keys are not forwarded ──
 
 
 @promise("gateway:no-secrets")
-def test_a_key_in_the_query_stays_here() -> None:
-    """Google's clients show it there. An upstream of the Responses API gets the rest of the query."""
+def test_a_key_in_the_query_is_not_forwarded() -> None:
+    """Google's clients send it there. An upstream of the Responses API gets the rest of the query."""
     answer = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": []}
     with scripted(reply(answer)) as upstream:
         text = f'[server]\nkeys = ["gateway-secret"]\n{upstream.table("p", "openai")}'
@@ -249,7 +251,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 @promise("gateway:private-files")
-def test_databases_are_for_their_owner_alone(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+def test_only_the_owner_may_read_databases(dragoman_simulator: Simulator, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         address = str(tmp_path / "gateway.db")
@@ -265,7 +267,7 @@ def test_databases_are_for_their_owner_alone(dragoman_simulator: Simulator, tmp_
 
 
 @promise("gateway:private-files")
-def test_histories_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_histories(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         SessionStore(tmp_path / "new" / "sessions")
@@ -294,8 +296,10 @@ def shared_home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @promise("gateway:budget-reserved", "gateway:many-gateways")
 @pytest.mark.parametrize("shared_home", ["sqlite", "postgres"], indirect=True)
-def test_concurrency_does_not_overspend(shared_home: str, tmp_path: Path, dragoman_simulator: Simulator) -> None:
-    """Two gateways, forty requests at once, money for five."""
+def test_concurrent_requests_do_not_overspend_a_budget(
+    shared_home: str, tmp_path: Path, dragoman_simulator: Simulator
+) -> None:
+    """Two gateways, forty concurrent requests, and a budget for five."""
     grants = (key("free"), key("poor", budget=1.0))
     with pair(shared_home, "", tmp_path, dragoman_simulator.url, *grants) as both:
 
@@ -323,8 +327,8 @@ def test_concurrency_does_not_overspend(shared_home: str, tmp_path: Path, dragom
 
 @promise("gateway:costs-exact", "gateway:attacks")
 @pytest.mark.parametrize("shared_home", ["sqlite", "postgres"], indirect=True)
-def test_null_characters_are_stored_and_paid_for(shared_home: str) -> None:
-    """PostgreSQL refuses them in texts: a request whose model has one in its name would cost nothing."""
+def test_names_with_null_characters_are_recorded_and_charged(shared_home: str) -> None:
+    """PostgreSQL refuses them in texts, so a request for a model with one in its name would not be charged."""
     create(shared_home, key("ada", budget=5.0))
     priced = '[prices."m"]\ninput = 1000\noutput = 1000\n[routes."*"]\nto = "p/m"\n'
     keyed = {"authorization": "Bearer k-ada", "x-dragoman-provider": "dragoman"}
@@ -460,7 +464,7 @@ def test_embeddings_reserve_what_they_may_cost(budgets: tuple[RunningGateway, Sc
 
 
 @promise("gateway:budget-reserved")
-def test_an_expected_cost_is_of_the_dearest_candidate_and_the_limit_that_holds() -> None:
+def test_the_expected_cost_is_that_of_the_most_expensive_candidate() -> None:
     config = read_config(
         provider("p", "http://127.0.0.1:1").replace('api_key = "any-key"', 'api_keys = ["k1", "k2"]')
         + '[routes.mine]\nto = "p/cheap"\nfallback = ["p/dear"]\n'

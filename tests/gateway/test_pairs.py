@@ -12,9 +12,9 @@ from tests.sim.test_sim_pairs import ANSWER, FORMATS, MODELS, NEXT, first
 from tests.sim.wire import DOORS, Body
 from tests.support.promises import promise
 
-# A stream of Chat counts tokens only for those who ask.
+# A stream of Chat reports tokens only on request.
 COUNTED: dict[str, Body] = {"openai-chat": {"stream_options": {"include_usage": True}}}
-# Where an answer says which model gave it.
+# The key of an answer that names the model; None if there is none.
 NAMED = {"cohere-chat": None, "gemini": "modelVersion", "vertex": "modelVersion", "bedrock-converse": None}
 
 
@@ -57,7 +57,7 @@ def test_a_tool_conversation_crosses(gateway: RunningGateway, source: str, targe
 
 
 SIX = (*("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bedrock-converse", "cohere-chat"),)
-"""The six protocols of the public comparison of gateways: all 36 pairs of them are among those above."""
+"""The six protocols of the public comparison of gateways; their 36 pairs are among those tested above."""
 
 
 @promise("gateway:six-protocols")
@@ -66,7 +66,7 @@ SIX = (*("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bed
 def test_each_of_the_thirty_six_pairs_reports_an_error_in_the_format_of_the_client(
     gateway: RunningGateway, dragoman_sim: Simulator, source: str, target: str
 ) -> None:
-    """That a tool conversation crosses, whole and streamed, is tested above, for these and all other pairs."""
+    """Tool conversations of these and all other pairs, whole and streamed, are tested above."""
     assert set(SIX) <= set(FORMATS)
     dragoman_sim.play({"error": "invalid"})
     model = f"as-{target}/{MODELS[target]}"
@@ -80,7 +80,7 @@ def test_each_of_the_thirty_six_pairs_reports_an_error_in_the_format_of_the_clie
 @promise("gateway:same-bytes")
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_same_format_passes_byte_by_byte(
+def test_the_same_format_passes_byte_exact(
     gateway: RunningGateway, dragoman_sim: Simulator, format: str, *, streamed: bool
 ) -> None:
     body = {**first(format), **(DOORS[format].streams if streamed else {})}

@@ -1,4 +1,4 @@
-"""Endpoints whose bytes pass unchanged: to which upstream, with which key, and the error if no upstream has them."""
+"""Endpoints whose bytes pass unchanged: the choice of the upstream, keys, and the error if no upstream has them."""
 
 import io
 import re
@@ -30,7 +30,7 @@ USAGE = {"input_tokens": 7, "output_tokens": 11, "total_tokens": 18}
 
 
 class Everything(ScriptedUpstream):
-    """All the endpoints, each with an answer of its own; what it makes has a number."""
+    """Serves all the endpoints, each with a different answer; created objects are numbered."""
 
     made = 0
 
@@ -101,10 +101,10 @@ def header(head: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-# ── byte for byte ──
+# ── unchanged bytes ──
 
 
-def test_a_body_goes_there_and_comes_back_unchanged(open_gateway: RunningGateway, upstream: Everything) -> None:
+def test_bodies_pass_unchanged_in_both_directions(open_gateway: RunningGateway, upstream: Everything) -> None:
     body = b'{ "model":"tts-1",\t"input": "h\\u00e9", "voice":"alloy", "unknown": 1e2 }'
     answer = send(open_gateway.url, "/v1/audio/speech", body)
     assert (answer.status, answer.body) == (200, SOUND)
@@ -145,12 +145,12 @@ def test_no_key_of_a_client_reaches_an_upstream(keyed_gateway: RunningGateway, u
     assert upstream.count == before
 
 
-def test_an_error_of_the_upstream_passes_as_it_came(open_gateway: RunningGateway) -> None:
+def test_an_error_of_the_upstream_passes_unchanged(open_gateway: RunningGateway) -> None:
     answer = send(open_gateway.url, "/v1/files/broken", None, method="GET")
     assert (answer.status, answer.json) == (404, {"error": {"message": "no such thing"}})
 
 
-def test_a_body_beyond_the_limit_is_refused_before_anything_is_sent(upstream: Everything) -> None:
+def test_a_body_beyond_the_limit_is_not_forwarded(upstream: Everything) -> None:
     text = f"[server]\nmax_body = 1000\n{table(upstream)}"
     with RunningGateway(configured(text)) as gateway:
         before = upstream.count
@@ -186,7 +186,7 @@ def test_coheres_client_reranks(open_gateway: RunningGateway) -> None:
     assert found.results[0].index == 1
 
 
-def test_anthropics_client_keeps_its_own_files(open_gateway: RunningGateway, upstream: Everything) -> None:
+def test_anthropics_client_uses_files(open_gateway: RunningGateway, upstream: Everything) -> None:
     with anthropic.Anthropic(base_url=open_gateway.url, api_key="any", max_retries=0) as messages:
         file = messages.beta.files.upload(file=("a.txt", b"hi", "text/plain"))
         assert header(upstream.heads[-1], "x-api-key") == "upstream-key"
@@ -205,10 +205,10 @@ def test_googles_client_caches_contents_and_uploads(keyed_gateway: RunningGatewa
     google.files.get(name=file.name or "")
 
 
-# ── whose things are whose ──
+# ── ownership ──
 
 
-def test_what_a_provider_keeps_is_visible_to_the_key_that_made_it(keyed_gateway: RunningGateway) -> None:
+def test_stored_objects_are_visible_only_to_the_key_that_created_them(keyed_gateway: RunningGateway) -> None:
     with client(keyed_gateway, KEYS[0]) as first, client(keyed_gateway, KEYS[1]) as other:
         mine = first.files.create(file=("a.txt", b"hi"), purpose="user_data")
         theirs = other.files.create(file=("a.txt", b"hi"), purpose="user_data")
@@ -223,7 +223,7 @@ def test_what_a_provider_keeps_is_visible_to_the_key_that_made_it(keyed_gateway:
 # ── metered ──
 
 
-def test_requests_that_pass_are_logged_and_counted(upstream: Everything) -> None:
+def test_passed_requests_are_logged_and_counted(upstream: Everything) -> None:
     prices = '[prices."gpt-image-1"]\ninput = 1000000\noutput = 1000000\n'
     with RunningGateway(configured(table(upstream) + prices)) as gateway:
         send(gateway.url, "/v1/images/generations", {"model": "gpt-image-1", "prompt": "x"})
@@ -255,7 +255,7 @@ def test_requests_that_pass_are_logged_and_counted(upstream: Everything) -> None
         (b'{"usage":{"input_tokens":1', None),
     ],
 )
-def test_counts_are_found_at_the_end_of_whatever_passes(answer: bytes, counted: tuple[int, int] | None) -> None:
+def test_token_counts_are_found_at_the_end_of_any_answer(answer: bytes, counted: tuple[int, int] | None) -> None:
     for size in (997, len(answer)):
         reader = UsageReader()
         for start in range(0, len(answer), size):
@@ -268,7 +268,7 @@ def test_counts_are_found_at_the_end_of_whatever_passes(answer: bytes, counted: 
 
 
 def examples() -> dict[str, str]:
-    """A path for each row, made of its pattern."""
+    """Return a path for each row, made from its pattern."""
     found = {}
     for row in PASSED:
         text = row.path.pattern
@@ -302,13 +302,13 @@ def test_without_an_upstream_a_501_names_those_that_have_it(alone: RunningGatewa
 
 @pytest.fixture(scope="module")
 def alone(upstream: Everything) -> Iterator[RunningGateway]:
-    """Only a provider that has none of these endpoints, and a gateway that runs no batches itself."""
+    """A gateway that runs no batches itself, whose only provider has none of these endpoints."""
     table = upstream.table("bedrock", "bedrock", 'region = "us-east-1"')
     with RunningGateway(configured(f"[server]\nbatch_concurrency = 0\n{table}")) as gateway:
         yield gateway
 
 
-def test_clients_read_the_501_as_an_error_of_their_own(open_gateway: RunningGateway, alone: RunningGateway) -> None:
+def test_sdks_understand_the_501(open_gateway: RunningGateway, alone: RunningGateway) -> None:
     with client(open_gateway) as sdk, pytest.raises(openai.InternalServerError, match="anthropic has no endpoint"):
         sdk.moderations.create(input="x", model="anthropic/claude-sonnet-5")
     with client(alone) as sdk, pytest.raises(openai.InternalServerError) as raised:
@@ -317,7 +317,7 @@ def test_clients_read_the_501_as_an_error_of_their_own(open_gateway: RunningGate
     assert len([line for line in alone.log.lines if line.get("model") == "bedrock/m"]) <= 1
 
 
-def test_a_header_names_the_provider_where_there_is_no_model(
+def test_a_header_selects_the_provider_of_requests_without_a_model(
     open_gateway: RunningGateway, upstream: Everything
 ) -> None:
     answer = send(open_gateway.url, "/v1/files", None, {"x-dragoman-provider": "openai"}, method="GET")
@@ -335,7 +335,7 @@ def test_another_method_is_a_405(open_gateway: RunningGateway) -> None:
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_the_field_model_is_found_in_any_form(*, quoted: bool) -> None:
+def test_the_model_field_is_found_in_any_form(*, quoted: bool) -> None:
     name = '"model"' if quoted else "model"
     parts = [("file", 'name="file"; filename="model"', b"\r\nmodel\r\n"), ("model", f"name={name}", b"whisper")]
     for order in (parts, parts[::-1]):
@@ -355,5 +355,5 @@ def test_a_form_that_names_no_model() -> None:
         assert model_in(body, head) == ""
         assert with_routed_model(body, head, "a", "b") == body
     for body in (b"", b"--b", b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nx'):
-        with pytest.raises(DecodeError):  # an upstream may read more into it than the gateway
+        with pytest.raises(DecodeError):  # an upstream might find a model in it
             model_in(body, head)

@@ -87,7 +87,7 @@ def test_boto3_invokes_a_model(amazon: Any) -> None:
     assert text == "".join(block["text"] for block in whole["content"])
 
 
-def test_an_error_is_worded_as_bedrock_words_it(amazon: Any) -> None:
+def test_errors_have_the_shape_of_bedrock(amazon: Any) -> None:
     with pytest.raises(ClientError) as unknown:
         amazon.invoke_model(modelId="no-such-provider/x", body=json.dumps(CLAUDE_BODY))
     assert unknown.value.response["Error"]["Code"] == "ResourceNotFoundException"
@@ -163,13 +163,15 @@ def test_legacy_completions_at_an_azure_deployment(gateway: RunningGateway) -> N
 @pytest.mark.parametrize(
     ("key", "value"), [("prompt", ["a", "b"]), ("prompt", [1, 2]), ("echo", True), ("suffix", "x"), ("logprobs", 3)]
 )
-def test_what_no_chat_model_can_do_is_refused(gateway: RunningGateway, key: str, value: Any) -> None:
+def test_completion_settings_without_a_chat_counterpart_are_refused(
+    gateway: RunningGateway, key: str, value: Any
+) -> None:
     got = send(gateway.url, "/v1/completions", {"model": OTHER, "prompt": "hi", key: value})
     assert got.status == 400
     assert f"$.{key}" in got.json["error"]["message"]
 
 
-def test_the_default_of_sixteen_tokens(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+def test_completions_default_to_sixteen_tokens(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
     send(gateway.url, "/v1/completions", {"model": "as-anthropic-messages/claude-sonnet-5", "prompt": "hi"})
     assert dragoman_sim.requests[-1].json["max_tokens"] == 16
 
@@ -203,7 +205,7 @@ def test_ollama_generates(local: ollama.Client, *, streamed: bool) -> None:
     assert lines[-1].eval_count
 
 
-def test_a_context_that_is_not_kept_is_refused(gateway: RunningGateway) -> None:
+def test_the_context_of_ollama_is_refused(gateway: RunningGateway) -> None:
     got = send(gateway.url, "/api/generate", {"model": OTHER, "prompt": "hi", "context": [1, 2]})
     assert got.status == 400
     assert "$.context" in got.json["error"]
@@ -251,7 +253,7 @@ def test_curl_without_a_content_type(gateway: RunningGateway, extra: list[str]) 
 
 
 @pytest.mark.parametrize("header", ["sec-fetch-site", "referer", "cookie"])
-def test_a_page_of_another_site_still_may_not(gateway: RunningGateway, header: str) -> None:
+def test_form_content_types_of_web_pages_are_refused(gateway: RunningGateway, header: str) -> None:
     body = json.dumps({"model": OTHER, "messages": [{"role": "user", "content": "hi"}]}).encode()
     got = send(gateway.url, "/v1/chat/completions", body, {"content-type": "text/plain", header: "cross-site"})
     assert got.status == 415
@@ -288,6 +290,6 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize(("path", "format"), ADDRESSES.items())
-def test_addresses_of_real_clients_are_endpoints(path: str, format: str) -> None:
+def test_paths_of_real_clients_are_endpoints(path: str, format: str) -> None:
     endpoint = match_endpoint(Head("POST", path, "", {}))
     assert (endpoint.format, endpoint.operation) == (format, "generate")

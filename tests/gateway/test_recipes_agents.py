@@ -50,7 +50,7 @@ OWN = {"claude": "claude-opus-5-5", "codex": "gpt-5-codex"}
 def test_requests_of_an_agent_reach_its_own_vendor_unchanged(
     gateway: RunningGateway, dragoman_sim: Simulator, tmp_path: Path, name: str
 ) -> None:
-    """Bytes only pass: it is the simulator that is judged here, which has to take what the vendor takes."""
+    """The bytes pass unchanged, so this tests the simulator, which has to accept what the vendor accepts."""
     agent = AGENTS[name]
     program = installed(name, npm_packages, agent.program)
     dragoman_sim.play(*turns())
@@ -59,5 +59,5 @@ def test_requests_of_an_agent_reach_its_own_vendor_unchanged(
     assert {line["status"] for line in gateway.log.lines if line["event"] == "request"} == {200}
 
 
-def test_every_agent_is_run() -> None:
+def test_every_agent_recipe_is_tested() -> None:
     assert {name for name, _ in RUNS} == set(AGENTS)

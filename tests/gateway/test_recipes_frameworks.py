@@ -1,5 +1,5 @@
-"""Frameworks, set up by what `--print-env` prints, through the gateway to models of other families: a tool loop each,
-in every format that they speak, streamed and not."""
+"""Frameworks, set up with what `--print-env` prints, run a tool loop through the gateway with models of other families,
+in every format that they support, streamed and not."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.gateway.running import RunningGateway
 from tests.sim.test_sim_pairs import ANSWER, MODELS, QUESTION, WEATHER
 from tests.support.promises import promise
 
-# To whom each format asks: another family, and one that signs what it wants back.
+# The target of each format: a model of another family that signs what it needs back.
 TO = {
     "openai-chat": "anthropic-messages",
     "openai-responses": "gemini",
@@ -49,7 +49,7 @@ FRAMEWORKS: dict[str, Callable[[], list[str]]] = {
     "pydantic-ai": _python("pydantic-ai", "pydantic_ai_loop.py"),
 }
 
-# It gives thoughts of the Responses API back only to models whose names it knows.
+# In the Responses API, it returns reasoning only to models whose names it knows.
 FORGETFUL = {"pydantic-ai"}
 
 
@@ -62,7 +62,7 @@ def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, na
     ended = in_shell(lines, [*command, given], home=tmp_path, path=Path(sys.executable).parent, environment={})
     assert ended.good, ended.output[-3000:]
     answers = json.loads(ended.stdout.splitlines()[-1])
-    # Some wrap results for Gemini in words of their own, so that the model reads those too.
+    # Some frameworks add text of their own to results for Gemini.
     assert [re.findall("clear sky|heavy rain", answer) for answer in answers] == [[*WEATHER.values()] for _ in CASES]
     records = gateway.requests(2 * len(CASES))
     seen = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
@@ -84,9 +84,9 @@ def test_a_tool_loop_with_llm(gateway: RunningGateway, tmp_path: Path) -> None:
     model = f"as-anthropic-messages/{MODELS['anthropic-messages']}"
     lines = printed("llm", gateway.url, model)
     command = ["llm", "-m", f"dragoman/{model}", "--functions", FUNCTION, QUESTION]
-    # Twice, also the lines: what stands in the file already is not written again.
+    # The lines are run twice, because the second run must not add the model to the file again.
     first = f"{lines}\n{shlex.join([*command, '--no-stream'])}\n{lines}"
-    # The small model that other tests run comes as a plugin of llm, without what it needs there.
+    # The small model of other tests is installed as a plugin of llm, but without its dependencies.
     alone = {"LLM_LOAD_PLUGINS": ""}
     ended = in_shell(first, command, home=tmp_path, path=program.parent, environment=alone)
     assert ended.good, ended.output

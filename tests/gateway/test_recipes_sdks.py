@@ -21,7 +21,7 @@ from tests.gateway.test_sdks import LOOPS
 from tests.sim.test_sim_pairs import ANSWER, MODELS
 from tests.support.promises import promise
 
-# Recipe -> its client, how it is let go, and the formats it speaks, with the family that each asks.
+# Recipe -> the client, how to close it, and the formats that it uses, each with the family of the target.
 SDKS: dict[str, tuple[Callable[[], Any], Callable[[Any], None], dict[str, str]]] = {
     "openai": (
         OpenAI,
@@ -45,7 +45,7 @@ SDKS: dict[str, tuple[Callable[[], Any], Callable[[Any], None], dict[str, str]]]
 
 
 def evaluated(lines: str) -> dict[str, str]:
-    """The variables that a shell has after these lines, and had not before."""
+    """Return the variables that these lines set in a shell."""
     script = f"set -eu\n{lines}\nenv -0"
     completed = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)  # noqa: S603, S607
     variables = dict(line.split("=", 1) for line in completed.stdout.decode().split("\0") if line)
@@ -66,5 +66,5 @@ def test_a_tool_loop(gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, n
     let_go(client)
 
 
-def test_every_recipe_is_run_by_its_client() -> None:
+def test_every_recipe_is_tested_with_its_client() -> None:
     assert {*SDKS, *FRAMEWORKS, *(agent.recipe for agent in AGENTS.values()), "llm"} == set(RECIPES)

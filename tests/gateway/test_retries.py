@@ -1,4 +1,4 @@
-"""When a request is sent again, which models rest, and what an upstream's broken answer becomes."""
+"""When requests are retried, which models are not called for a while, and how broken answers are reported."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def ask(gateway: RunningGateway, model: str, **more: Any) -> Any:
     return send(gateway.url, "/v1/chat/completions", chat(model, **more))
 
 
-# ── one model rests, the others do not ──
+# ── a failing or rate-limited model does not affect the others ──
 
 
 @promise("gateway:breaker-per-model")
@@ -44,7 +44,7 @@ def test_a_rate_limited_model_does_not_stop_the_others() -> None:
 
 @promise("gateway:breaker-per-model")
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_resting_model_is_a_rate_limit_in_every_format(format: str) -> None:
+def test_a_rate_limited_model_is_a_429_in_every_format(format: str) -> None:
     with scripted(LIMITED) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         assert ask(gateway, "p/busy").status == 429
         sent = {**first(format), "model": "p/busy"} if "model" in first(format) else first(format)
@@ -71,7 +71,7 @@ def test_a_failing_model_does_not_stop_the_others() -> None:
 
 
 @promise("gateway:breaker-per-model")
-def test_when_all_are_rate_limited_none_is_asked() -> None:
+def test_if_all_candidates_are_rate_limited_none_is_called() -> None:
     soon = reply(ERROR, "429 Too Many Requests", {"retry-after": "20"})
     with scripted(LIMITED) as one, scripted(soon) as other:
         route = '[routes.mine]\nto = "one/m"\nfallback = ["other/m"]\n'
@@ -92,7 +92,7 @@ def test_breakers_of_invented_models_are_bounded() -> None:
     assert len(breakers.states()) <= 10
 
 
-# ── sent twice only where it was not processed ──
+# ── requests are retried only if they were not processed ──
 
 SENT_AGAIN = {
     "429": reply(ERROR, "429 Too Many Requests", {"retry-after": "0.05"}),
@@ -111,7 +111,7 @@ NOT_SENT_AGAIN = {
 
 @promise("gateway:sent-once")
 @pytest.mark.parametrize("name", SENT_AGAIN)
-def test_what_was_refused_before_processing_is_sent_again(name: str) -> None:
+def test_requests_refused_before_processing_are_retried(name: str) -> None:
     with (
         scripted(SENT_AGAIN[name], FINE) as upstream,
         RunningGateway(configured(upstream.table("p"))) as gateway,
@@ -123,7 +123,7 @@ def test_what_was_refused_before_processing_is_sent_again(name: str) -> None:
 @promise("gateway:sent-once")
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", NOT_SENT_AGAIN)
-def test_what_may_have_been_processed_is_reported(name: str, *, streamed: bool) -> None:
+def test_requests_that_may_have_been_processed_are_not_retried(name: str, *, streamed: bool) -> None:
     broken, status = NOT_SENT_AGAIN[name]
     with scripted(broken, FINE) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         got = ask(gateway, "p/m", stream=streamed)
@@ -134,7 +134,7 @@ def test_what_may_have_been_processed_is_reported(name: str, *, streamed: bool) 
 
 @promise("gateway:sent-once")
 def test_a_broken_kept_alive_connection_does_not_prove_that_nothing_was_sent() -> None:
-    """The server had the request in its hands when it closed the connection."""
+    """The server had read the request when it closed the connection."""
     with scripted(FINE, NO_ANSWER, FINE) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         assert ask(gateway, "p/m").status == 200
         assert ask(gateway, "p/m").status == 502
@@ -142,7 +142,7 @@ def test_a_broken_kept_alive_connection_does_not_prove_that_nothing_was_sent() -
 
 
 @promise("gateway:sent-once")
-def test_a_server_that_was_not_there_is_asked_again() -> None:
+def test_refused_connections_are_retried() -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
     table = f'[providers.p]\nkind = "openai-chat"\nbase_url = "http://127.0.0.1:{port}"\napi_key = "k"\n'
@@ -155,7 +155,7 @@ def test_a_server_that_was_not_there_is_asked_again() -> None:
 
 @promise("gateway:sent-once", "gateway:fallback")
 def test_another_key_of_the_same_provider_is_not_a_fallback() -> None:
-    """Fallbacks are what the configuration names; another key would send the same request to the same server."""
+    """Only the configuration names fallbacks; with another key, the same request would be sent to the same server."""
     failed = reply({"error": {"message": "boom"}}, "500 Internal Server Error")
     with scripted(failed, FINE) as upstream, scripted(FINE) as other:
         keys = upstream.table("p").replace('api_key = "upstream-key"', 'api_keys = ["k1", "k2"]')
@@ -227,7 +227,7 @@ def test_a_broken_answer_permits_the_fallback(name: str, *, streamed: bool) -> N
 @promise("gateway:broken-answers")
 @pytest.mark.parametrize("kind", ["openai", "ollama"])
 def test_errors_inside_answers_of_formats_with_optional_members(kind: str) -> None:
-    """Every member of these answers is optional, so an error alone would read as an empty answer."""
+    """Every member of these answers is optional, so a body with only an error would be an empty answer."""
     with (
         scripted(reply({"error": {"message": "upstream broke"}})) as upstream,
         RunningGateway(configured(upstream.table("p", kind))) as gateway,
@@ -237,7 +237,7 @@ def test_errors_inside_answers_of_formats_with_optional_members(kind: str) -> No
         assert send(gateway.url, "/api/chat", chat("p/m", stream=False)).status == 502
 
 
-# ── whose key is wrong ──
+# ── 401 of an upstream ──
 
 REFUSALS = {
     "openai-chat": reply(
@@ -252,7 +252,7 @@ REFUSALS = {
 @promise("gateway:whose-key")
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("kind", REFUSALS)
-def test_an_upstreams_401_says_whose_key_is_wrong(kind: str, format: str) -> None:
+def test_a_401_of_an_upstream_states_whose_key_was_refused(kind: str, format: str) -> None:
     sent = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
     with (
         scripted(REFUSALS[kind]) as upstream,
@@ -269,7 +269,7 @@ def test_an_upstreams_401_says_whose_key_is_wrong(kind: str, format: str) -> Non
 
 
 @promise("gateway:whose-key")
-def test_a_401_when_tokens_are_counted() -> None:
+def test_a_401_of_token_counting_states_whose_key_was_refused() -> None:
     with (
         scripted(REFUSALS["anthropic"]) as upstream,
         RunningGateway(configured(upstream.table("p", "anthropic"))) as gateway,

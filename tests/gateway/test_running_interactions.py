@@ -1,4 +1,4 @@
-"""Streams of interactions that are resumed while the answer is still being made."""
+"""Streams of interactions that are resumed while the answer is still being generated."""
 
 import asyncio
 import json
@@ -25,14 +25,14 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close
 
 
 class HeldUpstream:
-    """A Chat server that streams what the test gives it, when the test gives it; None ends the answer."""
+    """A Chat server that streams each piece as soon as the test provides it; None ends the answer."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self.pieces: queue.Queue[bytes | None] = queue.Queue()
         self.left = threading.Event()
-        """The gateway has closed the connection before the answer had ended."""
+        """Set when the gateway closes the connection before the end of the answer."""
         threading.Thread(target=self._serve, daemon=True).start()
 
     def say(self, text: str) -> None:
@@ -95,7 +95,7 @@ class Reader:
         self._connection.close()
 
     def event(self) -> dict[str, Any] | None:
-        """The next event; None at the end."""
+        """Return the next event; None at the end."""
         while line := self._answer.readline():
             if line.startswith(b"data: {"):
                 found: dict[str, Any] = json.loads(line[6:])
@@ -103,7 +103,7 @@ class Reader:
         return None
 
     def until(self, kind: str) -> list[dict[str, Any]]:
-        """Events up to the first of this kind."""
+        """Return the events up to the first of this kind."""
         found: list[dict[str, Any]] = []
         while (event := self.event()) is not None:
             found.append(event)
@@ -143,7 +143,7 @@ def text_of(events: list[dict[str, Any]]) -> str:
     return "".join(event["delta"].get("text", "") for event in events if event["event_type"] == "step.delta")
 
 
-def test_several_clients_join_a_stream_that_runs() -> None:
+def test_several_clients_resume_a_running_stream() -> None:
     with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, request_body(stream=True)) as first:
@@ -179,7 +179,7 @@ def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
             first.rest()
 
 
-def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
+def test_a_watching_client_is_told_when_the_first_client_disconnects() -> None:
     with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, request_body(stream=True)) as first:
@@ -192,7 +192,7 @@ def test_a_watcher_sees_that_the_client_of_a_stream_has_left() -> None:
         assert look(gateway, id).status == 404
 
 
-def test_an_interaction_in_the_background_is_watched_live() -> None:
+def test_a_background_interaction_can_be_watched() -> None:
     with waiting_upstream() as (upstream, gateway):
         promised = send(gateway.url, PATH, request_body(background=True)).json
         assert promised["status"] == "in_progress"
@@ -214,7 +214,7 @@ def test_an_interaction_in_the_background_is_watched_live() -> None:
             assert text_of(after.rest()) == "two "
 
 
-def test_a_stream_in_the_background_goes_on_without_its_client() -> None:
+def test_a_background_stream_continues_after_a_disconnect() -> None:
     with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, request_body(background=True, stream=True)) as first:
@@ -266,7 +266,7 @@ def event(number: int, size: int = 100) -> bytes:
     return b"event: step.delta\ndata: " + json.dumps({**fields, "event_id": f"e{number}"}).encode() + b"\n\n"
 
 
-def test_what_is_held_is_bounded_and_given_back() -> None:
+def test_memory_for_events_is_limited_and_released() -> None:
     room = EventMemory(each=20_000, together=30_000)
     one, other = RunningEvents(room, "a"), RunningEvents(room, "b")
     for number in range(1, 1_001):
@@ -283,7 +283,7 @@ def test_what_is_held_is_bounded_and_given_back() -> None:
     assert room.used == 0
 
 
-def test_a_reader_too_slow_for_what_is_held_is_cut_off() -> None:
+def test_a_reader_that_falls_behind_is_cut_off() -> None:
     async def read() -> None:
         events = RunningEvents(EventMemory(each=2_000), "a")
         events.feed(event(1))
@@ -297,7 +297,7 @@ def test_a_reader_too_slow_for_what_is_held_is_cut_off() -> None:
     asyncio.run(read())
 
 
-def test_events_without_ids_get_them_and_the_promised_id() -> None:
+def test_events_get_ids_and_the_id_of_the_interaction() -> None:
     events = RunningEvents(EventMemory(), "v1_promised")
     fields = {"interaction": {"id": "theirs", "status": "in_progress"}, "event_type": "interaction.created"}
     data = b"event: interaction.created\r\ndata: " + json.dumps(fields).encode() + b"\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Bad input, keys, limits: the right status, nothing else harmed, nothing told that should not be."""
+"""Bad input, keys and limits: the right status, no effect on other requests, no secrets in answers or logs."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ import dragoman
 from dragoman.gateway.access import Access, digest_of
 from dragoman.gateway.config import Config, ConfigError
 from dragoman.gateway.exchange import ServerLimits
-from dragoman.gateway.serving import check_exposure, simulators_at
+from dragoman.gateway.serving import check_exposure
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, every_format, send, simulated, until_closed
 from tests.gateway.test_failures import chat, provider
@@ -33,7 +33,7 @@ def raw(head: bytes, body: bytes = b"") -> bytes:
 
 @pytest.fixture(scope="module")
 def small(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
-    """With limits that a test can reach."""
+    """A gateway with limits that a test can reach."""
     limits = ServerLimits(body=100_000, head_seconds=1.0, body_window=1.0, idle_seconds=5)
     setting = simulated(dragoman_simulator.url, every_format(dragoman_simulator.url))
     with RunningGateway(setting, limits) as gateway:
@@ -69,8 +69,8 @@ HEADS = {
 
 
 @promise("gateway:admission")
-def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: Simulator) -> None:
-    """The body comes after the head, and the answer later than a body may take."""
+def test_the_time_limit_of_a_body_does_not_apply_to_its_answer(dragoman_simulator: Simulator) -> None:
+    """The answer takes longer than the body was allowed to."""
     slow = configured(provider("p", dragoman_simulator.url, fault="delay=3"))
     body = json.dumps(chat("p/claude-sonnet-5")).encode()
     with RunningGateway(slow, ServerLimits(body_window=2.0)) as gateway, connected(gateway.url) as sock:
@@ -82,7 +82,7 @@ def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: 
 
 @promise("gateway:bad-input")
 @pytest.mark.parametrize("name", HEADS)
-def test_an_invalid_head_gets_its_status(small: RunningGateway, name: str) -> None:
+def test_invalid_heads_are_refused_with_a_status(small: RunningGateway, name: str) -> None:
     status, head = HEADS[name]
     assert status_of(small, raw(head, GOOD)) == status
 
@@ -125,7 +125,7 @@ def test_an_invalid_body_gets_an_error_in_the_clients_format(small: RunningGatew
         (b'{"a":' + b"[" * 100_000, "nesting too deep"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_said(gateway: RunningGateway, body: bytes, words: str) -> None:
+def test_errors_about_a_body_state_what_is_wrong(gateway: RunningGateway, body: bytes, words: str) -> None:
     for path in ("/v1/chat/completions", "/v1/messages"):
         assert words in send(gateway.url, path, body).json["error"]["message"]
 
@@ -146,8 +146,8 @@ def test_content_types_and_codings(small: RunningGateway) -> None:
 
 
 @promise("gateway:bad-input")
-def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Codex sends them."""
+def test_zstd_bodies(small: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codex compresses its requests with zstd."""
 
     def got(body: bytes) -> tuple[int, str]:
         answer = send(small.url, "/v1/responses", body, {"content-encoding": "zstd"})
@@ -208,7 +208,9 @@ PLAIN = "arn:aws:bedrock:us-east-1::model@x_y.z-1"
     "name", [PLAIN, "../../_sim/requests", "x@evil.example/", "http://evil.example", "a?b#c", "%2e%2e/x", "a\r\nb: c"]
 )
 @pytest.mark.parametrize("target", ["gemini", "bedrock-converse"])
-def test_a_name_changes_no_address(gateway: RunningGateway, dragoman_sim: Simulator, target: str, name: str) -> None:
+def test_model_names_do_not_change_the_upstream_url(
+    gateway: RunningGateway, dragoman_sim: Simulator, target: str, name: str
+) -> None:
     got = send(gateway.url, "/v1/chat/completions", chat(f"as-{target}/{name}"))
     if name == PLAIN:
         assert dragoman_sim.requests[-1].path.startswith(("/v1beta/models/arn", "/model/arn"))
@@ -217,7 +219,7 @@ def test_a_name_changes_no_address(gateway: RunningGateway, dragoman_sim: Simula
 
 
 @promise("gateway:loopback")
-def test_a_page_in_a_browser_asks_only_where_it_may(dragoman_simulator: Simulator) -> None:
+def test_only_allowed_origins_may_call_the_gateway(dragoman_simulator: Simulator) -> None:
     text = '[server]\norigins = ["https://good.example"]\n' + provider("p", dragoman_simulator.url)
     with RunningGateway(configured(text)) as gateway:
         for origin, status in (("https://good.example", 200), ("https://evil.example", 403), ("null", 403)):
@@ -230,7 +232,7 @@ def test_a_page_in_a_browser_asks_only_where_it_may(dragoman_simulator: Simulato
 
 
 @promise("gateway:limits")
-def test_more_than_it_may_hold_is_asked_to_come_back(dragoman_simulator: Simulator) -> None:
+def test_requests_beyond_the_limit_get_a_503(dragoman_simulator: Simulator) -> None:
     text = "[server]\nmax_requests = 0\n" + provider("p", dragoman_simulator.url)
     with RunningGateway(configured(text)) as gateway:
         got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"))
@@ -262,7 +264,7 @@ def locked(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
 
 @promise("gateway:auth-styles", "gateway:keys", "gateway:own-words")
 @pytest.mark.parametrize("format", FORMATS)
-def test_each_client_shows_its_key_in_its_own_way(locked: RunningGateway, format: str) -> None:
+def test_keys_are_accepted_wherever_an_sdk_sends_them(locked: RunningGateway, format: str) -> None:
     path, body = path_of(format, MODELS[format], streamed=False), first(format)
     assert send(locked.url, path, body, KEYED[format]).status == 200
     wrong = {name: value.replace("sesame", "other") for name, value in KEYED[format].items()}
@@ -283,7 +285,7 @@ def test_each_client_shows_its_key_in_its_own_way(locked: RunningGateway, format
 
 
 @promise("gateway:loopback")
-def test_without_keys_it_listens_on_this_machine_only() -> None:
+def test_without_keys_only_loopback_addresses_are_allowed() -> None:
     check_exposure("127.0.0.1", Access((), {}))
     check_exposure("::1", Access((), {}))
     check_exposure("0.0.0.0", Access(("a-key",), {}))  # noqa: S104
@@ -311,7 +313,7 @@ def test_keys_appear_in_no_answer_and_no_log(dragoman_simulator: Simulator) -> N
     assert "secret-key" not in everything
 
 
-# ── doors ──
+# ── endpoints ──
 
 LISTS = {"/v1/models": ("data", "id"), "/v1beta/models": ("models", "name"), "/api/tags": ("models", "name")}
 
@@ -342,7 +344,7 @@ def test_models_are_listed_in_each_shape(gateway: RunningGateway) -> None:
         ("/v1beta1/publishers/google/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "vertex"),
         ("/v1/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "gemini"),
         ("/v1beta/models/as-anthropic-messages/claude-sonnet-5:generateContent", "gemini"),
-        # As the Vercel AI SDK asks for a name with a slash, and google-genai does on Vertex AI.
+        # For names with a slash, as by the Vercel AI SDK, and by google-genai on Vertex AI.
         ("/v1beta/as-anthropic-messages/claude-sonnet-5:generateContent", "gemini"),
         ("/v1beta1/publishers/as-anthropic-messages/models/claude-sonnet-5:generateContent", "vertex"),
     ],
@@ -372,8 +374,7 @@ def test_tokens_are_counted_or_estimated(gateway: RunningGateway, dragoman_sim: 
         assert send(gateway.url, f"/v1beta/models/{model}:countTokens", contents).json["totalTokens"] > 4
 
 
-def test_a_half_open_connection_is_let_go(small: RunningGateway) -> None:
+def test_a_half_closed_connection_is_dropped(small: RunningGateway) -> None:
     with connected(small.url) as sock:
         sock.shutdown(socket.SHUT_WR)
         assert until_closed(sock) == b""
-    assert simulators_at("")

@@ -29,7 +29,7 @@ TOOL: Any = {"type": "function", "function": FUNCTION}
 
 @pytest.fixture(scope="module")
 def clients(shared_gateway: RunningGateway) -> Iterator[dict[str, Any]]:
-    """Made once: that takes some of them longer than all they are asked for here."""
+    """The clients, made once, because creating some of them takes longer than all their requests."""
     url = shared_gateway.url
     keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any", "region_name": "us-east-1"}
     local = ollama.Client(host=url)
@@ -72,7 +72,7 @@ def _chat(client: Any, model: str, *, streamed: bool) -> str:
 
 
 def _responses(client: Any, model: str, *, streamed: bool) -> str:
-    """Chained: whatever the upstream keeps, the conversation goes on by the id of the last response."""
+    """Continue the conversation with the id of the previous response, whether or not the upstream stores responses."""
 
     def ask(**more: Any) -> Any:
         tools: Any = [{"type": "function", "strict": False, **FUNCTION}]
@@ -146,7 +146,7 @@ def _gemini(client: Any, model: str, *, streamed: bool) -> str:
 
 
 def _interactions(client: Any, model: str, *, streamed: bool) -> str:
-    """Chained: whatever the upstream keeps, the conversation goes on by the id of the last interaction."""
+    """Continue the conversation with the id of the previous interaction, whether or not the upstream stores them."""
     tools: Any = [{"type": "function", **FUNCTION}]
 
     def ask(**more: Any) -> Any:
@@ -165,7 +165,7 @@ def _interactions(client: Any, model: str, *, streamed: bool) -> str:
 
 
 def _stateless_interactions(client: Any, model: str, *, streamed: bool) -> str:
-    """Nothing is stored: the whole timeline is sent again, thoughts and their signatures included."""
+    """Store nothing, and send all steps again, including thoughts with their signatures."""
     tools: Any = [{"type": "function", **FUNCTION}]
     timeline: list[Any] = [{"type": "user_input", "content": [{"type": "text", "text": QUESTION}]}]
 
@@ -196,7 +196,7 @@ def _step_text(step: Any) -> str:
 
 
 def _interaction_of(events: Any) -> Any:
-    """As clients of a stream do: steps come in pieces, and no event has them whole."""
+    """Assemble the interaction from a stream: steps come in pieces, and no event contains a whole one."""
     steps: dict[int, dict[str, Any]] = {}
     id = ""
     for event in events:
@@ -318,7 +318,7 @@ def _cohere(client: Any, model: str, *, streamed: bool) -> str:
 
 
 def _joined(stream: Any) -> Any:
-    """The message of a stream, as the vendor's documentation puts it together: its own objects, joined by index."""
+    """Assemble the message of a stream as in the vendor's documentation: from its own objects, joined by index."""
     blocks: dict[int, Any] = {}
     calls: dict[int, Any] = {}
     plan = ""
@@ -376,7 +376,7 @@ def test_a_tool_loop(clients: dict[str, Any], sdk: str, target: str, *, streamed
 
 @promise("gateway:sdks")
 def test_ids_of_requests_are_where_sdks_look_for_them(clients: dict[str, Any]) -> None:
-    """Whatever provider answers, and if the gateway itself refuses."""
+    """In answers of any provider, and in errors of the gateway itself."""
     openai, claude, amazon = clients["openai-chat"], clients["anthropic-messages"], clients["bedrock-converse"]
     hello: Any = [{"role": "user", "content": "hi"}]
     blocks: Any = [{"role": "user", "content": [{"text": "hi"}]}]

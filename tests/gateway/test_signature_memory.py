@@ -1,4 +1,4 @@
-"""The gateway remembers what vendors sign, for clients that lose it: bounded, per key, for a while."""
+"""The gateway remembers vendors' signatures for clients that lose them: per key, for a while, with a maximum number."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ def chat(gateway: RunningGateway, messages: list[Any], key: str = "any") -> http
 
 
 def bare(message: dict[str, Any]) -> dict[str, Any]:
-    """What a client keeps that knows Chat and nothing else."""
+    """Return what a client keeps that knows only the documented keys of Chat."""
     calls = [{key: call[key] for key in ("id", "type", "function")} for call in message["tool_calls"]]
     return {"role": "assistant", "content": message["content"], "tool_calls": calls}
 
@@ -53,7 +53,7 @@ def loop(gateway: RunningGateway, simulator: Simulator, keys: tuple[str, str] = 
     return chat(gateway, [user, bare(first), result], keys[1])
 
 
-def test_no_placeholder_is_needed(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+def test_remembered_signatures_replace_the_placeholder(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
     answer = loop(gateway, dragoman_sim)
     assert answer.status_code == 200, answer.text
     assert "signature" not in answer.headers.get("x-dragoman-lost", "")
@@ -79,7 +79,7 @@ def made(dragoman_simulator: Simulator) -> Iterator[Callable[[str], RunningGatew
         gateway.__exit__()
 
 
-def test_without_it_the_placeholder_stays_and_is_reported(
+def test_without_memory_a_placeholder_is_used_and_reported(
     made: Callable[[str], RunningGateway], dragoman_sim: Simulator
 ) -> None:
     answer = loop(made("signature_seconds = 0.0"), dragoman_sim)
@@ -87,9 +87,7 @@ def test_without_it_the_placeholder_stays_and_is_reported(
     assert "placeholder signature" in answer.headers["x-dragoman-lost"]
 
 
-def test_one_key_does_not_get_what_another_was_given(
-    made: Callable[[str], RunningGateway], dragoman_sim: Simulator
-) -> None:
+def test_signatures_are_remembered_per_key(made: Callable[[str], RunningGateway], dragoman_sim: Simulator) -> None:
     gateway = made('keys = ["sesame", "parsley"]')
     assert "x-dragoman-lost" not in loop(gateway, dragoman_sim, ("sesame", "sesame")).headers
     assert "placeholder" in loop(gateway, dragoman_sim, ("sesame", "parsley")).headers["x-dragoman-lost"]
@@ -125,11 +123,11 @@ def test_the_memory_is_bounded_and_expires() -> None:
     assert old == []
 
 
-# ── whatever a client does with a message ──
+# ── changes that clients make to messages ──
 
 
 def _drop(parts: list[Any]) -> list[Any]:
-    """Only what every format has: text and calls."""
+    """Keep only what every format has: text and calls."""
     return [structs.replace(part, signature=None) for part in parts if isinstance(part, ir.Text | ir.ToolCall) and (
         isinstance(part, ir.ToolCall) or part.text)]  # fmt: skip
 
@@ -161,7 +159,7 @@ MANGLED = [list, _drop, _calls_last, _thoughts_last, _merge, _split]
 @promise("law:6-owed-back")
 @given(answer=signed_answers(), mangle=st.sampled_from(MANGLED))
 @each("family", ["anthropic", "google"])
-def test_what_is_owed_returns_however_the_message_was_changed(
+def test_signatures_are_restored_in_changed_messages(
     family: str, answer: ir.Completion, mangle: Callable[[list[Any]], list[Any]]
 ) -> None:
     message = answer.messages[0]
@@ -186,14 +184,14 @@ def test_what_is_owed_returns_however_the_message_was_changed(
 
 
 @given(answer=signed_answers())
-def test_clients_are_given_nothing_that_is_not_theirs(answer: ir.Completion) -> None:
+def test_clients_get_no_foreign_signatures(answer: ir.Completion) -> None:
     shown = hide_foreign_signatures(answer, "another").messages[0]
     assert all(getattr(part, "signature", None) is None for part in shown.parts)
     assert shown.text == answer.messages[0].text
     assert len(shown.tool_calls) == len(answer.messages[0].tool_calls)
 
 
-def test_the_same_for_a_stream() -> None:
+def test_clients_get_no_foreign_signatures_in_streams() -> None:
     signature = ir.Signature("anthropic", "s")
     events: list[ir.AnyEvent] = [
         ir.PartStart(0, ir.Reasoning("")),

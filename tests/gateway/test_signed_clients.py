@@ -1,7 +1,8 @@
-"""Real clients in front of models that sign: what was signed comes back, whatever a client does with it.
+"""Real clients with models that sign: signed content returns to its vendor, whatever the client does with it.
 
-Each client asks Gemini 3 and thinking Claude through formats that are not theirs: a text and two calls at once, a text
-and a third call, an answer, another question. The simulators refuse a signature that is missing, altered or moved.
+Each client calls Gemini 3 and Claude with thinking through other formats. The conversation is a text with two parallel
+calls, a text with a third call, an answer, and another question. The simulators refuse a signature that is missing,
+altered or moved.
 """
 
 import json
@@ -68,7 +69,7 @@ FORMATS = {
 }
 NOT_SPOKEN = {("litellm", "openai-responses"), ("strands", "openai-responses")}
 ALWAYS_STREAMS = {"strands"}
-# Streamed by any server, also by Google, parallel calls in chunks of their own become one call with broken arguments.
+# From any server, it merges parallel calls that are streamed in separate chunks into one call with broken arguments.
 MERGES_CALLS = {("haystack", "gemini", True)}
 THINKERS = {"litellm", "haystack", "strands", "langchain", "langchain-js"}
 """Clients with an option to ask for thinking in the Messages API."""
@@ -102,18 +103,18 @@ def forgetting(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
         yield gateway
 
 
-# Without the memory a client has to give back what it was given. Those of Chat drop it, and Haystack keeps nothing but
-# signed parts: for them the memory is the only way.
+# Without the memory, a client has to send signatures back itself. Clients of Chat drop them, and Haystack keeps only
+# signed parts, so both depend on the memory.
 CARRYING = CLIENTS.keys() - {"haystack"}
 CARRIED_IN = {"anthropic-messages", "gemini"}
 
 
 @promise("gateway:signatures-survive-clients")
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_was_signed_comes_back(
+def test_signed_content_returns_to_its_vendor(
     remembering: RunningGateway, forgetting: RunningGateway, dragoman_sim: Simulator, client: str
 ) -> None:
-    """Both gateways in one run of the client, because most of its time goes into its imports."""
+    """With both gateways in one run of the client, because its imports take most of the time."""
     carried = [case for case in cases(client) if client in CARRYING and case["client"] in CARRIED_IN]
     tried = [(remembering, cases(client)), (forgetting, carried)]
     turns = [

@@ -1,4 +1,4 @@
-"""Clients that do not read their answers: they hold neither memory nor a connection, and harm no other client."""
+"""Clients that do not read their answers keep neither memory nor connections, and do not affect other clients."""
 
 import socket
 import time
@@ -28,7 +28,7 @@ PIPELINED = 60
 
 
 def reluctant(url: str, buffer: int = 2_048) -> socket.socket:
-    """A connection whose buffer is small."""
+    """Open a connection with a small receive buffer."""
     parts = urlsplit(url)
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -49,7 +49,7 @@ def read_for(sock: socket.socket, count: int) -> int:
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Whether the gateway has closed the connection, which has nothing else to say."""
+    """Whether the gateway has closed the connection; no further data is expected."""
     try:
         return sock.recv(65_536) == b""
     except ConnectionResetError:
@@ -93,7 +93,7 @@ def test_answers_that_are_not_read_take_no_memory(small: Served, data: bytes, co
             time.sleep(0.1)
             highest = max(highest, small.megabytes)
             assert send(small.url, "/health", method="GET").status == 200
-    # The limit, what arrives until it is looked at, and what the allocator keeps: 40 x 100 answers are 240 MB.
+    # The limit, plus what arrives before it is checked, plus the allocator's reserve; 40 x 100 answers would be 240 MB.
     assert highest - before < 80, f"{before:.0f} MB became {highest:.0f} MB"
 
 
@@ -109,7 +109,7 @@ def quick() -> Iterator[RunningGateway]:
 
 
 @pytest.mark.parametrize("ending", [b"", b"BAD\r\n\r\n", GET + b"connection: close\r\n\r\n"], ids=["", "bad", "close"])
-def test_a_client_that_reads_late_does_not_keep_its_connection(quick: RunningGateway, ending: bytes) -> None:
+def test_a_client_that_resumes_reading_still_has_time_limits(quick: RunningGateway, ending: bytes) -> None:
     """Reading again must not end the time limits of the connection."""
     size = len(send(quick.url, LONG, method="GET").body)
     with reluctant(quick.url) as sock:
@@ -165,8 +165,8 @@ def test_http2_windows_of_a_byte_do_not_hold_the_stream(quick: RunningGateway) -
     assert time.monotonic() - began < 4 * QUICK.write_seconds
 
 
-def test_a_client_that_reads_slowly_has_its_answer() -> None:
-    """Longer than the time limit of a client that does not read at all."""
+def test_a_client_that_reads_slowly_gets_its_whole_answer() -> None:
+    """It takes longer than the time limit for a client that does not read at all."""
     patient = ServerLimits(write_seconds=4.0)
     with RunningGateway(configured(LOCKED), patient) as gateway:
         size = PIPELINED * len(send(gateway.url, LONG, method="GET").body)
@@ -181,7 +181,7 @@ def test_a_client_that_reads_slowly_has_its_answer() -> None:
 
 
 def accepted(gateway: RunningGateway) -> socket.socket:
-    """The only connection, which the gateway has accepted."""
+    """Open the only connection, and wait until the gateway has accepted it."""
     until(lambda: not connections(gateway), "an earlier connection stays open")
     sock = reluctant(gateway.url)
     until(lambda: connections(gateway), "the connection is not accepted")

@@ -5,8 +5,8 @@ from tests.support.promises import promise
 
 
 @promise("gateway:disconnect", "gateway:own-words-midstream", "gateway:log")
-def test_nothing_is_lost_doubled_or_forgotten() -> None:
-    """Some seconds of what tests/gateway/soak.py does for as long as one likes."""
+def test_a_short_soak() -> None:
+    """Runs tests/gateway/soak.py for a few seconds: no event or request is lost, duplicated or left unfinished."""
     outcome, _, _ = asyncio.run(soak(3.0, 30))
     assert outcome["right"] > 20
     assert outcome["left"] > 5

@@ -1,4 +1,4 @@
-"""The same contract for every home of keys, usage, responses and limits."""
+"""The same contract for every store of keys, usage, responses and limits."""
 
 import asyncio
 import sqlite3
@@ -44,7 +44,7 @@ SHARED = ("sqlite", "postgres", "redis")
 
 @pytest.fixture
 def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
-    """The home that the test is run with."""
+    """The addresses of the stores that the test runs with."""
     home: str = request.param
     if home == "postgres":
         server: Postgres = request.getfixturevalue("postgres_server")
@@ -62,7 +62,7 @@ each_shared = pytest.mark.parametrize("addresses", SHARED, indirect=True)
 
 @asynccontextmanager
 async def ledgers(addresses: Server, count: int = 1, timing: Timing = TIMING) -> AsyncIterator[list[Ledger]]:
-    """As many gateways as asked for, with one state."""
+    """Open the ledgers of this many gateways that share the state."""
     async with AsyncExitStack() as stack:
         opened = []
         for _ in range(count):
@@ -73,7 +73,7 @@ async def ledgers(addresses: Server, count: int = 1, timing: Timing = TIMING) ->
 
 
 def meters_of(ledger: Ledger) -> Meters:
-    return ledger._meters  # noqa: SLF001 - what the contract is about
+    return ledger._meters  # noqa: SLF001 - the contract is about them
 
 
 def finish(work: Coroutine[Any, Any, None]) -> None:
@@ -125,7 +125,7 @@ def test_no_more_concurrent_requests_enter_than_the_limit(addresses: Server) -> 
 
 @promise("gateway:limits-exact")
 @each_home
-def test_no_minute_has_more_wherever_it_begins(addresses: Server) -> None:
+def test_no_minute_has_more_requests_than_the_limit(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 1 if not addresses.database else 2) as opened:
             grant = Grant(name="ada", digest="", requests_per_minute=5)
@@ -142,7 +142,7 @@ def test_no_minute_has_more_wherever_it_begins(addresses: Server) -> None:
 
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*(hammer(meters_of(one)) for one in opened))
-            # Each was admitted between asking and its answer, however slow the machine is.
+            # Each request was admitted between call and return, however slow the machine is.
             spans = [later - earlier for earlier, later in zip(sorted(times), sorted(admitted)[5:], strict=False)]
             assert min(spans) > TIMING.window - 0.01
 
@@ -188,7 +188,7 @@ def test_a_slot_whose_lease_is_not_renewed_is_freed(addresses: Server) -> None:
 
 @promise("gateway:limits")
 @each_home
-def test_tokens_of_what_has_ended_count_for_a_minute(addresses: Server) -> None:
+def test_tokens_of_finished_requests_count_for_a_minute(addresses: Server) -> None:
     async def scenario() -> None:
         grant = Grant(name="ada", digest="", tokens_per_minute=100)
         async with ledgers(addresses, timing=WHOLE) as (ledger,):
@@ -214,7 +214,7 @@ def test_tokens_of_what_has_ended_count_for_a_minute(addresses: Server) -> None:
 
 
 @each_home
-def test_nothing_at_all_may_be_a_limit(addresses: Server) -> None:
+def test_a_limit_may_be_zero(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses) as (ledger,):
             limits: list[dict[str, Any]] = [{"requests_per_minute": 0}, {"concurrent": 0}, {"tokens_per_minute": 0}]
@@ -313,7 +313,7 @@ def test_an_entry_that_cannot_be_written_does_not_block_the_others(addresses: Se
 
 @promise("gateway:costs-exact")
 @each_shared
-def test_costs_that_many_write_at_once_add_up(addresses: Server) -> None:
+def test_costs_written_concurrently_add_up(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses, 3) as opened:
             for name in ("ada", "bob", "eve"):
@@ -365,7 +365,7 @@ def test_reservations(addresses: Server) -> None:
 
 @promise("gateway:budget-reserved", "gateway:leases")
 @each_store
-def test_what_a_dead_gateway_reserved_is_free_again(addresses: Server) -> None:
+def test_reservations_of_a_dead_gateway_expire(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses) as (ledger,):
             store = ledger.store
@@ -386,7 +386,7 @@ def test_what_a_dead_gateway_reserved_is_free_again(addresses: Server) -> None:
 
 @promise("gateway:responses-state")
 @each_store
-def test_responses_are_found_by_their_owner_along_with_those_before(addresses: Server) -> None:
+def test_responses_and_earlier_ones_are_found_by_their_owner(addresses: Server) -> None:
     async def scenario() -> None:
         async with ledgers(addresses) as (ledger,):
             store = ledger.store
@@ -408,7 +408,7 @@ def test_responses_are_found_by_their_owner_along_with_those_before(addresses: S
     finish(scenario())
 
 
-# ── when it is away ──
+# ── unreachable databases ──
 
 
 @promise("gateway:conversations")
@@ -436,7 +436,7 @@ def test_items_of_a_conversation_keep_their_order_and_their_owner(addresses: Ser
 
 @promise("gateway:signature-memory")
 @each_store
-def test_signed_messages_are_found_by_their_owner_while_they_are_young(addresses: Server) -> None:
+def test_signed_messages_are_found_by_their_owner_until_they_expire(addresses: Server) -> None:
     async def run() -> None:
         async with ledgers(addresses, 1) as (ledger,):
             store = ledger.store
@@ -455,7 +455,7 @@ def test_signed_messages_are_found_by_their_owner_while_they_are_young(addresses
 
 
 @promise("gateway:database-away")
-def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> None:
+def test_usage_waits_for_an_unreachable_database(postgres_server: Postgres) -> None:
     address = Server(database=postgres_server.fresh())
 
     async def scenario() -> None:
@@ -486,7 +486,7 @@ def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> N
 
 
 @promise("gateway:database-away")
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
+def test_waiting_usage_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "gateway.db"
 
     async def scenario() -> None:
@@ -533,7 +533,7 @@ def test_requests_are_refused_while_limits_cannot_be_checked(redis_server: Redis
 
 
 def test_a_locked_database_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
-    """Another process holds the write lock: reads work, writes wait, and the event loop is not blocked."""
+    """While another process holds the write lock, reads work, and writes wait without blocking the event loop."""
     file = tmp_path / "gateway.db"
 
     async def scenario() -> None:
@@ -591,7 +591,7 @@ def test_an_unreachable_server_is_reported_without_its_password(package: str, se
     assert "\n" not in str(caught.value)
 
 
-def test_a_gateway_that_may_not_make_tables_takes_those_that_are_there(postgres_server: Postgres) -> None:
+def test_existing_tables_suffice_without_the_privilege_to_create_them(postgres_server: Postgres) -> None:
     address = postgres_server.fresh()
     guest = address.replace("//gateway@", "//guest@")
 
@@ -616,7 +616,7 @@ def test_a_gateway_that_may_not_make_tables_takes_those_that_are_there(postgres_
     finish(scenario())
 
 
-def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
+def test_a_database_file_is_reused_by_the_next_gateway(tmp_path: Path) -> None:
     async def scenario() -> None:
         for number in range(2):
             store, _ = await open_store(str(tmp_path / "gateway.db"))
@@ -629,7 +629,7 @@ def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
 
 
 @promise("gateway:leases")
-def test_work_that_ends_after_the_database_was_closed_keeps_no_connection(postgres_server: Postgres) -> None:
+def test_work_that_ends_after_closing_leaves_no_connection_open(postgres_server: Postgres) -> None:
     async def session() -> None:
         database = PostgresDatabase(postgres_server.fresh())
         connections = []
@@ -640,7 +640,7 @@ def test_work_that_ends_after_the_database_was_closed_keeps_no_connection(postgr
             has_begun.set()
             await asyncio.sleep(0.2)
 
-        working = asyncio.create_task(database._run(slow))  # noqa: SLF001 - what is kept is private
+        working = asyncio.create_task(database._run(slow))  # noqa: SLF001 - the pool is private
         await has_begun.wait()
         await database.close()
         await working

@@ -1,4 +1,4 @@
-"""The state of the Responses API, kept for upstreams that have none."""
+"""The state of the Responses API, stored by the gateway for upstreams without any."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def client(shared_gateway: RunningGateway) -> Iterator[OpenAI]:
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_a_response_is_kept_listed_followed_and_deleted(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_a_response_is_stored_listed_continued_and_deleted(client: OpenAI, dragoman_sim: Simulator) -> None:
     first = client.responses.create(model=MODEL, input="My name is Ada.", metadata={"a": "b"})
     second = client.responses.create(
         model=MODEL, input="Who am I?", previous_response_id=first.id, instructions="Be brief"
@@ -59,7 +59,7 @@ def test_a_response_is_kept_listed_followed_and_deleted(client: OpenAI, dragoman
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_a_chain_without_its_middle_is_not_continued(client: OpenAI) -> None:
+def test_a_chain_with_a_deleted_response_is_not_continued(client: OpenAI) -> None:
     """Otherwise the model would silently forget all that came before the deleted response."""
     first = client.responses.create(model=MODEL, input="My name is Ada.")
     second = client.responses.create(model=MODEL, input="Go on.", previous_response_id=first.id)
@@ -77,7 +77,7 @@ def test_a_chain_without_its_middle_is_not_continued(client: OpenAI) -> None:
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_a_chain_beyond_the_longest_is_refused(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_is_too_long_is_refused(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("stored_responses", "state.sql"):
         monkeypatch.setattr(f"dragoman.gateway.{module}.LONGEST_CHAIN", 2)
     last = client.responses.create(model=MODEL, input="Go on.").id
@@ -110,7 +110,7 @@ def test_input_items_are_paged_and_have_the_ids_of_their_kind(client: OpenAI) ->
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
 def test_a_stored_response_is_not_streamed_again(client: OpenAI) -> None:
-    """It was an empty stream for the SDK, which looked like a response without events."""
+    """The SDK once got an empty stream, which looked like a response without events."""
     made = client.responses.create(model=MODEL, input="Hello")
     with pytest.raises(openai.BadRequestError, match="without stream=true") as caught:
         client.responses.retrieve(made.id, stream=True)
@@ -120,7 +120,7 @@ def test_a_stored_response_is_not_streamed_again(client: OpenAI) -> None:
 @promise("gateway:responses-state", "gateway:conversations")
 @pytest.mark.usefixtures("gateway")
 @pytest.mark.parametrize("continued", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
-def test_the_upstreams_state_is_kept_beside_a_compaction_of_this_gateway(
+def test_references_to_upstream_state_are_kept_beside_an_expanded_compaction(
     client: OpenAI, dragoman_sim: Simulator, continued: Any
 ) -> None:
     dragoman_sim.play({"text": "The word is slate."})
@@ -137,8 +137,8 @@ def test_the_upstreams_state_is_kept_beside_a_compaction_of_this_gateway(
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, streamed: bool) -> None:
-    """As the Vercel AI SDK does with everything that a model has said."""
+def test_item_references_are_resolved(client: OpenAI, dragoman_sim: Simulator, *, streamed: bool) -> None:
+    """The Vercel AI SDK refers to all earlier items of the model by id."""
     dragoman_sim.play({"reasoning": "I see.", "text": "Hello, Ada."})
     first: Any
     if streamed:
@@ -153,7 +153,7 @@ def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, st
     assert [block["type"] for block in sent["messages"][1]["content"]] == ["thinking", "text"]
     assert sent["messages"][1]["content"][1]["text"] == "Hello, Ada."
     listed = client.responses.input_items.list(second.id).data
-    assert [item.type for item in listed] == ["message"] * 3  # thoughts without words are remembered, not shown
+    assert [item.type for item in listed] == ["message"] * 3  # reasoning without a summary is stored, not listed
 
     client.responses.delete(first.id)
     with pytest.raises(openai.NotFoundError) as caught:
@@ -167,7 +167,7 @@ def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, st
 def test_references_are_looked_up_once_for_each_response(
     client: OpenAI, gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not with all responses before it, for each of a million references in one request."""
+    """Not once per reference, of which a request may have a million, and without the earlier responses."""
     last = client.responses.create(model=MODEL, input="Go on.")
     for _ in range(3):
         last = client.responses.create(model=MODEL, input="Go on.", previous_response_id=last.id)
@@ -198,7 +198,7 @@ def test_references_are_looked_up_once_for_each_response(
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_what_should_not_be_stored_is_not(client: OpenAI) -> None:
+def test_store_false_stores_nothing(client: OpenAI) -> None:
     response = client.responses.create(model=MODEL, input="Hello", store=False)
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(response.id)
@@ -206,7 +206,7 @@ def test_what_should_not_be_stored_is_not(client: OpenAI) -> None:
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_a_streamed_response_is_kept(client: OpenAI) -> None:
+def test_a_streamed_response_is_stored(client: OpenAI) -> None:
     with client.responses.stream(model=MODEL, input="Hello") as stream:
         final = stream.get_final_response()
     assert client.responses.retrieve(final.id).output_text == final.output_text
@@ -214,7 +214,7 @@ def test_a_streamed_response_is_kept(client: OpenAI) -> None:
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_an_upstream_with_a_state_keeps_its_own(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_a_stateful_upstream_stores_its_own_responses(client: OpenAI, dragoman_sim: Simulator) -> None:
     first = client.responses.create(model=NATIVE, input="My name is Ada.")
     client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
     assert dragoman_sim.requests[-1].json["previous_response_id"] == first.id
@@ -234,7 +234,7 @@ def test_a_conversation_may_move_to_another_family(client: OpenAI, dragoman_sim:
 
 @promise("gateway:responses-background")
 @pytest.mark.usefixtures("gateway")
-def test_in_the_background(client: OpenAI) -> None:
+def test_background_responses(client: OpenAI) -> None:
     promised = client.responses.create(model=MODEL, input="Hello", background=True)
     assert promised.status == "in_progress"
     until(lambda: client.responses.retrieve(promised.id).status != "in_progress")
@@ -244,7 +244,7 @@ def test_in_the_background(client: OpenAI) -> None:
 
 @promise("gateway:responses-background")
 @pytest.mark.usefixtures("gateway")
-def test_cancelled(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_background_responses_can_be_cancelled(client: OpenAI, dragoman_sim: Simulator) -> None:
     dragoman_sim.play({"text": "late", "delay": 5})
     promised = client.responses.create(model=MODEL, input="Hello", background=True)
     assert client.responses.cancel(promised.id).status == "cancelled"
@@ -256,7 +256,7 @@ def test_cancelled(client: OpenAI, dragoman_sim: Simulator) -> None:
 
 @pytest.fixture
 def pair_of_clients(dragoman_simulator: Simulator, tmp_path: Path) -> Iterator[tuple[OpenAI, OpenAI]]:
-    """Of two gateways with one database."""
+    """The clients of two gateways with one database."""
     text = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\n'
     config = structs.replace(every_format(dragoman_simulator.url), server=read_config(text).server)
     with ExitStack() as stack:
@@ -280,7 +280,7 @@ def test_responses_stored_by_one_gateway_are_found_by_the_other(pair_of_clients:
 
 
 @promise("gateway:responses-background", "gateway:many-gateways")
-def test_one_gateway_cancels_what_the_other_works_on(
+def test_one_gateway_cancels_responses_of_another(
     pair_of_clients: tuple[OpenAI, OpenAI], dragoman_sim: Simulator
 ) -> None:
     one, other = pair_of_clients
@@ -293,7 +293,7 @@ def test_one_gateway_cancels_what_the_other_works_on(
 
 
 @promise("gateway:responses-background", "gateway:many-gateways")
-def test_what_a_dead_gateway_worked_on_has_failed(
+def test_background_responses_of_a_dead_gateway_fail(
     pair_of_clients: tuple[OpenAI, OpenAI], tmp_path: Path, dragoman_sim: Simulator
 ) -> None:
     dragoman_sim.play({"text": "late", "delay": 15})
@@ -306,7 +306,7 @@ def test_what_a_dead_gateway_worked_on_has_failed(
         await store.keep(Kept("resp_orphan", "", None, b"[]", json.dumps(kept).encode()))
         await database.rows("UPDATE gateway_responses SET created = created - 60")
         async with asyncio.timeout(PATIENCE):
-            while await store.age(promised.id) > 30:  # noqa: ASYNC110 - another process says that it works on it
+            while await store.age(promised.id) > 30:  # noqa: ASYNC110 - another process renews it
                 await asyncio.sleep(0.05)
         await store.close()
 
@@ -380,7 +380,7 @@ def test_conversations_are_listed_changed_and_deleted(client: OpenAI) -> None:
 
 @promise("gateway:conversations")
 @pytest.mark.usefixtures("gateway")
-def test_an_upstreams_own_conversation_stays_there(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_conversations_of_an_upstream_are_forwarded(client: OpenAI, dragoman_sim: Simulator) -> None:
     with pytest.raises(openai.NotFoundError):
         client.responses.create(model=NATIVE, input="Hello", conversation="conv_of_the_upstream")
     assert dragoman_sim.requests[-1].json["conversation"] == "conv_of_the_upstream"
@@ -388,7 +388,7 @@ def test_an_upstreams_own_conversation_stays_there(client: OpenAI, dragoman_sim:
 
 @promise("gateway:conversations")
 @pytest.mark.usefixtures("gateway")
-def test_one_history_at_a_time(client: OpenAI) -> None:
+def test_a_request_continues_a_response_or_a_conversation_not_both(client: OpenAI) -> None:
     made = client.conversations.create()
     first = client.responses.create(model=MODEL, input="Hello")
     with pytest.raises(openai.BadRequestError):
@@ -401,7 +401,7 @@ def test_one_history_at_a_time(client: OpenAI) -> None:
 
 @promise("gateway:conversations")
 @pytest.mark.usefixtures("gateway")
-def test_a_result_answers_a_call_of_what_it_continues(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_a_tool_result_needs_a_call_in_the_continued_history(client: OpenAI, dragoman_sim: Simulator) -> None:
     dragoman_sim.play({"calls": [{"name": "look", "arguments": {}}]}, {"text": "Seen."})
     tools: Any = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
     first: Any = client.responses.create(model=MODEL, input="Look.", tools=tools)
@@ -427,7 +427,7 @@ def test_gateways_share_conversations(pair_of_clients: tuple[OpenAI, OpenAI]) ->
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
-def test_what_is_kept_here_is_not_stored_by_the_upstream_too(client: OpenAI, dragoman_sim: Simulator) -> None:
+def test_responses_stored_here_are_not_stored_by_the_upstream(client: OpenAI, dragoman_sim: Simulator) -> None:
     first = client.responses.create(model=MODEL, input="My name is Ada.")
     moved = client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
     sent: Any = dragoman_sim.requests[-1].json

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans: by its conventions for generative AI, and without what people wrote."""
+"""OpenTelemetry spans: they follow the conventions for generative AI, and contain no prompts or answers."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def traced(text: str) -> Iterator[tuple[RunningGateway, InMemorySpanExporter]]:
 
 
 def spans(exporter: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
-    """The server's own span ends last, a moment after the answer."""
+    """Wait for the spans. That of the request ends last, a moment after the answer."""
     until(lambda: len(exporter.get_finished_spans()) >= count, f"fewer than {count} spans", pause=0.002)
     assert len(exporter.get_finished_spans()) == count
     return exporter.get_finished_spans()
@@ -57,7 +57,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("kind", "vendor", "model"), [("anthropic", "anthropic", "claude-sonnet-5"), ("openai-chat", "openai", "gpt-5.6")]
 )
-def test_a_request_and_its_attempt(
+def test_spans_of_a_request_and_its_attempt(
     dragoman_simulator: Simulator, kind: str, vendor: str, model: str, *, stream: bool
 ) -> None:
     text = provider("p", dragoman_simulator.url, kind=kind)
@@ -111,7 +111,7 @@ def test_each_attempt_has_a_span_with_the_reason_of_its_failure(dragoman_simulat
 
 
 @promise("gateway:telemetry")
-def test_a_stream_that_breaks_and_a_path_that_names_a_model(dragoman_simulator: Simulator) -> None:
+def test_spans_of_a_broken_stream_have_a_route_without_names(dragoman_simulator: Simulator) -> None:
     text = provider("p", dragoman_simulator.url, fault="cut=8")
     body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     with traced(text) as (gateway, exporter):
@@ -124,7 +124,7 @@ def test_a_stream_that_breaks_and_a_path_that_names_a_model(dragoman_simulator: 
 
 
 class Collector(BaseHTTPRequestHandler):
-    """What a collector receives over HTTP."""
+    """An OpenTelemetry collector that records what it receives over HTTP."""
 
     received: list[ExportTraceServiceRequest]
     seen: list[str | None]
@@ -144,7 +144,7 @@ class Collector(BaseHTTPRequestHandler):
 @contextmanager
 def collector() -> Iterator[tuple[str, type[Collector]]]:
     class Own(Collector):
-        """One of its own for each test."""
+        """A separate class for each test, because the class holds what was received."""
 
     Own.received, Own.seen = [], []
     with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
@@ -158,7 +158,7 @@ def collector() -> Iterator[tuple[str, type[Collector]]]:
 @promise("gateway:telemetry")
 @pytest.mark.parametrize("by", ["file", "environment"])
 def test_spans_reach_a_collector_over_http(dragoman_simulator: Simulator, by: str) -> None:
-    """Spans leave in batches, and the last ones before the gateway ends."""
+    """Spans are sent in batches, the last ones before the gateway ends."""
     with collector() as (url, exporter):
         text = provider("p", dragoman_simulator.url)
         environment = {"TOKEN": "Bearer let-me-in"}
@@ -219,7 +219,7 @@ def test_without_an_exporter_nothing_is_traced(environment: dict[str, str]) -> N
     assert open_tracing(TelemetryTable(), environment, Lines()) is None
 
 
-def test_a_ratio_is_one() -> None:
+def test_an_invalid_sampling_ratio_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"2:1: telemetry.ratio: a ratio is a number from 0 to 1"):
         read_config("[telemetry]\nratio = 2.0\n")
 
@@ -235,7 +235,7 @@ def test_without_tracing_opentelemetry_is_not_imported() -> None:
     assert ran.stdout.strip() == "[]"
 
 
-def test_without_its_packages_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_opentelemetry_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     log = Lines()
     with pytest.raises(ConfigError, match=re.escape(install_command("otel"))):

@@ -1,4 +1,4 @@
-"""The gateway's HTTP client against servers as they are, over real sockets."""
+"""The gateway's HTTP client with correct and broken servers, over real sockets."""
 
 import asyncio
 import gzip
@@ -70,7 +70,7 @@ async def ask(served: Served, times: int = 1, header: str = "b", timeouts: Timeo
     finally:
         await transport.close()
         server.close()
-        await asyncio.sleep(0.02)  # the other side has to notice
+        await asyncio.sleep(0.02)  # the server has to notice
 
 
 PACKED = gzip.compress(b"hello")
@@ -94,16 +94,16 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_bodies_and_connections_that_are_used_again(name: str) -> None:
+def test_bodies_are_read_and_connections_reused(name: str) -> None:
     assert asyncio.run(ask(saying(*ANSWERS[name]), times=3)) == [b"hello"] * 3
 
 
-def test_a_body_until_the_end_of_the_connection() -> None:
+def test_a_body_may_end_with_its_connection() -> None:
     assert asyncio.run(ask(saying(b"HTTP/1.1 200 OK\r\n\r\nhel", b"lo", close=True), times=2)) == [b"hello"] * 2
 
 
 def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used() -> None:
-    """Also where the event loop has not noticed yet: a POST that was written to it must not be sent again."""
+    """Not even before the event loop has noticed: a POST that was written to it must not be sent again."""
 
     def serve(listening: socket.socket) -> None:
         for _ in range(3):
@@ -169,7 +169,7 @@ def test_a_post_is_not_sent_again_when_its_connection_breaks() -> None:
         ((b"SSH-2.0-x\r\n\r\n",), ConnectionFailed),
     ],
 )
-def test_answers_that_break(pieces: tuple[bytes, ...], error: type[Exception]) -> None:
+def test_broken_answers_raise_typed_errors(pieces: tuple[bytes, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         asyncio.run(ask(saying(*pieces, close=True)))
 
@@ -180,7 +180,7 @@ OPENING = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 async def poured(
     sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001, timeouts: Timeouts = PATIENT
 ) -> int:
-    """How often the reader had to wait for the sink."""
+    """Stream these pieces to the sink; return how often the reader had to wait for it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -226,11 +226,11 @@ def test_chunks_are_passed_on_in_order_and_wait_for_a_full_sink(full_at: tuple[i
     assert b"".join(seen) == b"".join(b"%02d" % number for number in range(30))
 
 
-def test_a_stream_may_last_longer_than_its_pauses_may() -> None:
+def test_a_stream_may_last_longer_than_the_limit_between_reads() -> None:
     assert asyncio.run(poured(lambda _: False, *NUMBERED[:6], b"0\r\n\r\n", pause=0.3, timeouts=SLOW)) == 0
 
 
-def test_a_pause_that_is_too_long_ends_a_stream() -> None:
+def test_a_stream_without_data_for_too_long_is_ended() -> None:
     with pytest.raises(TimedOut):
         asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.6, timeouts=QUICK))
 
@@ -251,7 +251,7 @@ def test_a_sink_that_breaks_ends_the_stream() -> None:
 
 
 @pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello",)])
-def test_waiting_has_an_end(pieces: tuple[bytes, ...]) -> None:
+def test_waiting_for_an_answer_has_a_time_limit(pieces: tuple[bytes, ...]) -> None:
     with pytest.raises(TimedOut):
         asyncio.run(ask(saying(*pieces), timeouts=QUICK))
 
@@ -266,7 +266,7 @@ def test_a_refused_connection_and_a_header_injection_raise() -> None:
         asyncio.run(ask(saying(b""), header="b\r\nevil: 1"))
 
 
-def test_tls_is_checked(certificate: Path) -> None:
+def test_certificates_are_verified(certificate: Path) -> None:
     """A certificate of an unknown authority is refused."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
@@ -289,7 +289,7 @@ def test_tls_is_checked(certificate: Path) -> None:
         asyncio.run(secured(None))
 
 
-def test_a_proxy_is_left_to_the_drivers() -> None:
+def test_behind_a_proxy_the_drivers_transport_is_used() -> None:
     options = {"api_key": "k", "environment": {}, "proxy": "http://127.0.0.1:1"}
     (upstream,) = open_upstreams("p", PROVIDERS["anthropic"], options, (), BreakerSettings())  # type: ignore[arg-type]
     assert isinstance(upstream.channel.transport, HttpTransport)
@@ -298,7 +298,7 @@ def test_a_proxy_is_left_to_the_drivers() -> None:
 FIND = """
 import asyncio, os, sys
 from dragoman.gateway.local_servers import find_local_servers
-for _ in range(20):  # on a busy machine the server may need longer than the second that it is given
+for _ in range(20):  # on a busy machine the server may need longer than the time limit of a second
     found = asyncio.run(find_local_servers(os.environ)).get("ollama")
     if found:
         break

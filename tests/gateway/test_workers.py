@@ -1,4 +1,4 @@
-"""Several workers are one gateway: what they count, what they limit, the page, and what becomes of those that die."""
+"""Several workers act as one gateway: shared metrics, limits and page, and workers that die are replaced."""
 
 import json
 import os
@@ -34,12 +34,12 @@ MODEL = "anthropic/claude-sonnet-5"
 BROWSER = {"accept": "text/html,*/*"}
 
 
-# ── two that know each other ──
+# ── two linked workers ──
 
 
 @pytest.fixture
 def two(dragoman_simulator: Simulator) -> Iterator[list[RunningGateway]]:
-    """Each with an address of its own, so that it is known who was asked."""
+    """Two workers, each with its own address, so that a test can choose which one it asks."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = []
         for place in range(2):
@@ -70,7 +70,7 @@ def test_each_worker_reports_the_counts_of_all(two: list[RunningGateway]) -> Non
 
 
 @promise("gateway:workers")
-def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
+def test_the_page_is_served_by_the_first_worker(two: list[RunningGateway]) -> None:
     first, second = (worker.url for worker in two)
     for path in ("/", "/_/static/style.css", "/_/api/site", "/_/nothing"):
         ours, theirs = (send(url, path, headers=BROWSER, method="GET") for url in (first, second))
@@ -85,7 +85,7 @@ def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
 
 
 def events(sock: socket.socket, url: str) -> Iterator[list[dict[str, Any]]]:
-    """What the live page receives, through any worker."""
+    """Yield what the live page receives, through any worker."""
     sock.sendall(f"GET /_/api/live/feed HTTP/1.1\r\nhost: {urlsplit(url).netloc}\r\n\r\n".encode())
     received = b""
     while data := sock.recv(65536):
@@ -97,7 +97,7 @@ def events(sock: socket.socket, url: str) -> Iterator[list[dict[str, Any]]]:
 
 @promise("gateway:workers")
 @pytest.mark.parametrize("looking", [0, 1])
-def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int) -> None:
+def test_the_page_shows_requests_of_all_workers(two: list[RunningGateway], looking: int) -> None:
     ids = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
     with connected(two[looking].url) as sock:
         feed = events(sock, two[looking].url)
@@ -133,7 +133,7 @@ def test_a_page_whose_worker_is_gone_is_unavailable(two: list[RunningGateway]) -
     assert (got.status, got.headers["retry-after"]) == (503, "1")
 
 
-def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
+def test_metrics_are_added_up_by_name_and_labels() -> None:
     several = []
     for status, seconds in ((200, 0.2), (200, 0.3), (429, 0.1)):
         metrics = Metrics()
@@ -194,7 +194,7 @@ def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
         before = children(process.pid)
         assert len(before) == 3
         os.kill(before[0], signal.SIGKILL)
-        os.kill(before[1], signal.SIGTERM)  # also one that ends well is missed
+        os.kill(before[1], signal.SIGTERM)  # a worker that exits normally is replaced too
         until(lambda: len(set(children(process.pid)) - set(before)) == 2, "the workers were not replaced")
         until(lambda: b'"workers":3' in send(url, "/health", method="GET").body)
         assert all(_kept(url, id, free) for id in kept)
@@ -233,7 +233,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_workers_that_die_early_are_replaced_ever_later() -> None:
+def test_workers_that_die_early_are_replaced_with_growing_delays() -> None:
     delay = RestartDelay()
     waits = []
     for moment in range(8):

@@ -1,4 +1,4 @@
-"""Writes that are gathered: in order, within a turn of the event loop, and not more than a socket's buffer."""
+"""Batched writes: in order, within one iteration of the event loop, and at most a socket's buffer."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ PIECE = b"x" * 1000
 
 
 async def served(pieces: int, *, reads: bool) -> tuple[list[bool], bytes, float]:
-    """The results of writes without waiting, what the client gets, and the CPU time of it."""
+    """Return the results of writes without waiting, what the client received, and the CPU time."""
     crowded: list[bool] = []
     used = 0.0
     done = asyncio.Event()
@@ -39,7 +39,7 @@ async def served(pieces: int, *, reads: bool) -> tuple[list[bool], bytes, float]
 
 
 @promise("gateway:no-delay")
-def test_what_is_written_in_one_turn_arrives_in_order() -> None:
+def test_batched_writes_arrive_in_order() -> None:
     _, received, _ = asyncio.run(served(500, reads=True))
     found = [received.find(b"%06d" % number + PIECE) for number in range(500)]
     assert found == sorted(found)
@@ -47,7 +47,7 @@ def test_what_is_written_in_one_turn_arrives_in_order() -> None:
 
 
 @promise("gateway:bad-input")
-def test_a_handler_that_never_waits_learns_that_its_client_does_not_read() -> None:
+def test_write_reports_a_client_that_does_not_read() -> None:
     crowded, _, _ = asyncio.run(served(20_000, reads=False))
     assert crowded[-1]
 
