@@ -212,7 +212,7 @@ def test_token_counting_counts_towards_the_limits_of_a_key(
 @pytest.mark.parametrize("second", ["Model", "MODEL"])
 @pytest.mark.parametrize("limits", [{"models": ["p/small"]}, {"budget": 1.0}], ids=["models", "budget"])
 def test_a_second_model_in_another_case_is_refused(second: str, limits: dict[str, Any], tmp_path: Path) -> None:
-    """Servers in Go, such as Ollama, ignore the case of keys: with the unchanged bytes, the other model would answer."""
+    """Servers in Go, such as Ollama, ignore the case of keys. With the same bytes, the other model would answer."""
     address = str(tmp_path / "gateway.db")
     create(address, key("ada", **limits), key("free"))
     body = {"model": "p/small", "messages": [{"role": "user", "content": "hi"}], second: "large"}

@@ -1,7 +1,7 @@
-"""Coding agents themselves, set up by what `--print-env` prints, through the gateway to models of other families.
+"""Real coding agents, set up with what `--print-env` prints, run through the gateway with models of other families.
 
-Each runs a tool loop, streamed: the model asks for a command, the agent runs it, the model says what came out. All
-families for all agents: scripts/try_agents.py.
+Each runs a streamed tool loop: the model asks for a command, the agent runs it, the model repeats its result.
+scripts/try_agents.py tries all agents with all families.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-// Tool loops with LangChain's JavaScript, for each case of the argument: answers as JSON. It knows nothing of dragoman.
+// Tool loops with LangChain's JavaScript, for each case of the argument: answers as JSON. It does not import dragoman.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-// The packages lie in the current folder, not beside this file.
+// The packages are in the current folder, not beside this file.
 const { resolve } = createRequire(`${process.cwd()}/package.json`);
 const load = (name) => import(pathToFileURL(resolve(name)).href).then((found) => found.default ?? found);
 const { HumanMessage, ToolMessage } = await load("@langchain/core/messages");

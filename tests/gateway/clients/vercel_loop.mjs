@@ -1,8 +1,8 @@
-// A tool loop with the Vercel AI SDK, for each case of the argument: answers as JSON. It knows nothing of dragoman.
+// A tool loop with the Vercel AI SDK, for each case of the argument: answers as JSON. It does not import dragoman.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-// The packages lie in the current folder, not beside this file.
+// The packages are in the current folder, not beside this file.
 const { resolve } = createRequire(`${process.cwd()}/package.json`);
 const load = (name) => import(pathToFileURL(resolve(name)).href).then((found) => found.default ?? found);
 const { generateText, stepCountIs, streamText, tool } = await load("ai");
@@ -11,7 +11,7 @@ const { createAnthropic } = await load("@ai-sdk/anthropic");
 const { createGoogleGenerativeAI } = await load("@ai-sdk/google");
 const { z } = await load("zod");
 
-// Made for each case, because they read their base URLs from the environment.
+// Created for each case, because they read their base URLs from the environment.
 const models = {
   "openai-chat": (name) => createOpenAI().chat(name),
   "openai-responses": (name) => createOpenAI()(name),
