@@ -39,7 +39,7 @@ def committed() -> Matrix:
 
 
 @promise("law:2-nothing-vanishes")
-def test_nothing_is_lost_in_silence() -> None:
+def test_no_cell_is_silent() -> None:
     silent = [
         f"{cell.case.kind} {cell.case.feature}: {cell.source} -> {cell.target}"
         for cell in judged()
@@ -82,12 +82,12 @@ def test_every_feature_has_an_example_and_every_example_a_feature() -> None:
 @each("case", CASES, ids=lambda case: f"{case.kind}-{case.feature}")
 def test_every_feature_is_native_in_some_format(case: Case) -> None:
     sayable = [name for name in dragoman.formats() if write_original(case, name) is not None]
-    assert sayable, "no format can say this example: it judges nothing"
+    assert sayable, "no format can express this example"
     for name in sayable:
         assert case.slots.of(name) is not None
 
 
-def test_plain_exchanges_are_sayable_everywhere() -> None:
+def test_plain_exchanges_can_be_expressed_everywhere() -> None:
     for plain in (case for cases in PLAIN.values() for case in cases):
         for name in dragoman.formats():
             assert write_original(plain, name) is not None, (plain.feature, plain.kind, name)
@@ -97,7 +97,7 @@ def test_plain_exchanges_are_sayable_everywhere() -> None:
 
 
 class Forgetful(Dragoman):
-    """Loses what is between the first and the last word, and says nothing."""
+    """Loses what is between the first and the last word, and reports nothing."""
 
     def translate(self, content: bytes, crossing: Crossing) -> Translation:
         body = msgspec.json.decode(super().translate(content, crossing).content)
@@ -161,7 +161,7 @@ def test_no_other_library_carries_what_is_dropped_here() -> None:
     """docs/fidelity-peers.json is written where the libraries are installed (benchmarks/fidelity_peers.py)."""
     peers = msgspec.json.decode((DOCS / "fidelity-peers.json").read_bytes(), type=fidelity_docs.Peers)
     assert list(fidelity_docs.ahead(peers.interpreters)) == []
-    # What was measured then holds now: no cell of the table is worse in the committed matrix.
+    # No cell of the table is worse in the committed matrix than when the libraries were measured.
     ours, now = peers.interpreters[0], committed()
     order = {verdict: place for place, verdict in enumerate(VERDICTS)}
     for kind, features in ours.rows.items():

@@ -1,4 +1,4 @@
-"""Values that people build: what they may write, and where a mistake is reported."""
+"""Values that programs build: what is accepted, and where a mistake is reported."""
 
 import copy
 import functools
@@ -48,7 +48,7 @@ CLASSES: dict[str, Any] = {name: getattr(dragoman, name) for name in checked.NAM
 
 @promise("front:same-values")
 @each("name", checked.NAMES)
-def test_an_exported_class_stands_for_the_class_of_the_values(name: str) -> None:
+def test_an_exported_class_is_treated_like_the_class_of_its_values(name: str) -> None:
     exported, internal = CLASSES[name], getattr(ir, name)
     assert issubclass(internal, exported)
     assert exported == internal
@@ -60,7 +60,7 @@ def test_an_exported_class_stands_for_the_class_of_the_values(name: str) -> None
 
 
 @promise("front:same-values")
-def test_what_is_built_and_what_is_decoded_are_of_one_class() -> None:
+def test_built_and_decoded_values_are_of_one_class() -> None:
     built = ToolCall("c", "f", {"a": 1})
     decoded = msgspec.json.decode(b'{"type":"tool_call","id":"c","name":"f","arguments":{"a":1}}', type=ToolCall)
     assert type(built) is type(decoded) is ir.ToolCall
@@ -97,7 +97,7 @@ def test_msgspec_takes_the_exported_classes_as_types_of_fields() -> None:
 
 @promise("front:same-values")
 def test_the_classes_of_ir_check_nothing() -> None:
-    """Decoders build with them: a wire may hold more than a person should write."""
+    """Decoders use them: a body may have values that programs are not allowed to build."""
     assert ir.ToolDefinition("server.tool").name == "server.tool"
     assert ir.ToolResult("c", "", "multimodal").parts == ()
 
@@ -125,7 +125,7 @@ def test_a_result_is_built_for_a_call_or_for_an_id_and_a_name(
 
 
 @promise("front:constructors")
-def test_a_multimodal_result_as_the_specification_writes_it_is_what_a_decoder_gives() -> None:
+def test_a_multimodal_result_of_the_specification_equals_a_decoded_one() -> None:
     written = ToolResult("c", "f", "multimodal", [Text("see"), PNG])
     assert written == ir.ToolResult("c", "f", "multimodal", None, (ir.Text("see"), ir.Image(url=PNG.url)))
     assert written.parts == (Text("see"), PNG)
@@ -244,7 +244,7 @@ def test_argument_text_is_kept_and_parsed() -> None:
 
 
 @promise("front:constructors")
-def test_a_call_is_plain_the_same_from_every_api() -> None:
+def test_a_plain_call_is_the_same_from_every_api() -> None:
     """The four fields of the specification, whatever the wire adds to them."""
     arguments = {"city": "Tokyo", "days": 2}
     text = '{"city": "Tokyo", "days": 2}'
@@ -286,7 +286,7 @@ def test_a_call_is_plain_the_same_from_every_api() -> None:
         (ToolChoice("auto"), "auto", ()),
     ],
 )
-def test_a_choice_as_the_earlier_systems_write_it(written: Any, mode: Any, names: tuple[str, ...]) -> None:
+def test_a_choice_is_read_in_every_form(written: Any, mode: Any, names: tuple[str, ...]) -> None:
     assert ToolChoice.of(written) == ToolChoice(mode, names)
     assert Request("m", [], tool_choice=written).tool_choice == ToolChoice(mode, names)
 
@@ -294,14 +294,14 @@ def test_a_choice_as_the_earlier_systems_write_it(written: Any, mode: Any, names
 # ── mistakes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# What a person may write by mistake: (code, error, path, part of what is expected, part of what is found).
+# Mistakes: (code, error, path, part of what is expected, part of what is found).
 WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("ToolCall('c', 'f', '{\"a\":1}')", InvalidType, "ToolCall.arguments", "a mapping", "the string '{\"a\":1}'"),
     ("ToolCall('c', 'f', [1])", InvalidType, "ToolCall.arguments", "a mapping", "a list of 1"),
     ("ToolCall('c', 'f', None)", InvalidType, "ToolCall.arguments", "a mapping", "None"),
     ("ToolCall('c', 'f')", InvalidType, "ToolCall.arguments", "a mapping", "nothing"),
     ("ToolCall('c', 'f', {1: 2})", InvalidType, "ToolCall.arguments", "strings as keys", "1 (int)"),
-    ("ToolCall('c', 'f', Raw(b'[1]'))", InvalidValue, "ToolCall.arguments", "a JSON object", "a bytes of 3"),
+    ("ToolCall('c', 'f', Raw(b'[1]'))", InvalidValue, "ToolCall.arguments", "a JSON object", "3 bytes"),
     ("ToolCall('c', 'f', {'a': object()})", InvalidType, "ToolCall.arguments", "JSON", "a dict of 1"),
     ("ToolCall('c', 'f', {'a': float('nan')})", InvalidType, "ToolCall.arguments", "JSON", "NaN"),
     ("ToolCall('c', 'f', {'a': 1}, '{}')", InvalidValue, "ToolCall.arguments_text", "JSON text of arguments", "'{}'"),
@@ -324,7 +324,7 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("ToolResult('c', 'f', 'text')", InvalidType, "ToolResult.value", "a string", "nothing"),
     ("ToolResult('c', 'f', 'text', Raw(b'5'))", InvalidType, "ToolResult.value", "a string", "5 (int)"),
     ("ToolResult('c', 'f', 'data')", InvalidType, "ToolResult.value", "JSON", "nothing"),
-    ("ToolResult('c', 'f', 'data', b'x')", InvalidType, "ToolResult.value", "JSON", "a bytes of 1"),
+    ("ToolResult('c', 'f', 'data', b'x')", InvalidType, "ToolResult.value", "JSON", "1 byte"),
     ("ToolResult('c', 'f', 'data', [Text('a')])", InvalidType, "ToolResult.value", "'data'", "a list of 1"),
     ("ToolResult('c', 'f', 'data', {'a': {1, object()}})", InvalidType, "ToolResult.value", "JSON", "a dict of 1"),
     ("ToolResult('c', 'f', 'error')", InvalidType, "ToolResult.value", "the error as a string", "nothing"),
@@ -361,7 +361,7 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("Image(data='data:image/png;base64,AAAA')", InvalidValue, "Image.data", "bytes or base64", "'data:"),
     ("Audio()", InvalidType, "Audio", "exactly one", "none of them"),
     ("Document()", InvalidType, "Document", "exactly one of data, url, file_id or text", "none of them"),
-    ("Reasoning(b'x')", InvalidType, "Reasoning.text", "a string", "a bytes of 1"),
+    ("Reasoning(b'x')", InvalidType, "Reasoning.text", "a string", "1 byte"),
     ("Message('usr', 'hi')", InvalidValue, "Message.role", '"system", "user", "assistant" or "tool"', "'usr'"),
     ("Message('user')", InvalidType, "Message.parts", "", "nothing"),
     ("Message('user', None)", InvalidType, "Message.parts", "a list", "None"),
@@ -420,7 +420,7 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("Completion([5])", InvalidType, "Completion.messages[0]", "a Message", "5 (int)"),
     ("Finish('done')", InvalidValue, "Finish.reason", '"stop"', "'done'"),
     ("Usage('5')", InvalidType, "Usage.input", "an integer", "the string '5'"),
-    ("Signature('google', b'x')", InvalidType, "Signature.data", "a string", "a bytes of 1"),
+    ("Signature('google', b'x')", InvalidType, "Signature.data", "a string", "1 byte"),
 ]
 
 
@@ -446,8 +446,8 @@ def test_a_mistake_is_reported_where_it_is_made(
 
 @promise("front:checked")
 @each("name", checked.NAMES)
-def test_no_field_of_any_exported_class_takes_an_object_of_no_type(name: str) -> None:
-    """Every field is checked by construction: an object that nothing can be is refused in each of them."""
+def test_every_field_of_every_exported_class_refuses_a_bare_object(name: str) -> None:
+    """So every field is checked: a bare object fits no type."""
     kind = CLASSES[name]
     good = GOOD[name]
     for field in kind.__struct_fields__:
@@ -495,7 +495,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 @promise("front:checked")
 def test_strings_of_other_classes_become_strings() -> None:
-    """Codecs tell strings by their exact type."""
+    """Codecs test for the exact type `str`."""
 
     class Word(StrEnum):
         HI = "hi"

@@ -111,7 +111,7 @@ def test_the_schema_names_the_version() -> None:
 
 
 def test_the_values_below_use_every_definition() -> None:
-    """What is not tried here could be wrong in the schema unnoticed."""
+    """A definition without a value here could be wrong unnoticed."""
     kinds = {type(value).__name__ for value in VALUES}
     kinds |= {type(part).__name__ for part in PARTS}
     kinds |= {type(tool).__name__ for tool in REQUEST.tools}

@@ -1,4 +1,4 @@
-"""A client of the Messages API that did not ask for thinking gets no thinking block, unless it must return it."""
+"""A client of the Messages API that did not ask for thinking gets only thinking blocks that it must return."""
 
 import json
 from typing import Any

@@ -82,7 +82,7 @@ def test_content() -> None:
     ]
 
 
-def test_answers_note_how_they_were_made_and_drop_what_they_say() -> None:
+def test_keys_about_how_an_answer_was_made_are_noted_and_others_dropped() -> None:
     call = ir.ToolCall("1", "f", {}, metadata=keyed("index"))
     sound = ir.Audio("audio/wav", "AA==", metadata=keyed("expires_at"))
     message = ir.Message("assistant", (call, sound), metadata=keyed("finishMessage"))

@@ -1,4 +1,4 @@
-"""Tools of other providers are looked at once per list of tools, and always with the same result."""
+"""Tools of other providers are converted once for each list of tools, and always with the same result."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ BODY = json.dumps(
 
 
 @pytest.mark.parametrize("target", ["anthropic-messages", "gemini", "openai-chat", "ollama-chat", "bedrock-converse"])
-def test_the_second_time_is_as_the_first(target: str) -> None:
+def test_a_cached_conversion_gives_the_same_result(target: str) -> None:
     provider_tools._crossings.clear()  # noqa: SLF001
     first, second = (
         dragoman.translate_request(BODY, source="openai-responses", target=target, model="some-model") for _ in range(2)
@@ -40,7 +40,7 @@ def test_the_second_time_is_as_the_first(target: str) -> None:
     assert all(loss.path != "$" for loss in first.losses)
 
 
-def test_tools_are_looked_at_once_per_list_target_and_model() -> None:
+def test_tools_are_converted_once_per_list_target_and_model() -> None:
     provider_tools._crossings.clear()  # noqa: SLF001
     request = dragoman.decode_request(BODY, "openai-responses")
     claude, gemini = codec("anthropic-messages").profile, codec("gemini").profile
@@ -113,7 +113,7 @@ def test_calls_of_such_functions_come_back_under_the_clients_name(name: str) -> 
 
 
 @promise("law:2-nothing-vanishes")
-def test_what_a_member_of_a_namespace_says_beyond_a_function_is_a_loss() -> None:
+def test_keys_of_a_namespace_member_beyond_a_function_are_losses() -> None:
     grammar = {"type": "grammar", "syntax": "lark", "definition": "start: A"}
     members: list[dict[str, Any]] = [
         function("a", output_schema={"type": "string"}, defer_loading=True),

@@ -430,7 +430,7 @@ RECURSIVE = {
 
 @promise("report:64")
 @pytest.mark.parametrize("name", RECURSIVE)
-def test_recursion_is_refused_where_it_cannot_be_said(name: str) -> None:
+def test_recursion_is_refused_where_it_cannot_be_expressed(name: str) -> None:
     schema, cycle = RECURSIVE[name]
     for dialect in (GEMINI_TYPED, VERTEX_TYPED, ANTHROPIC_STRICT):
         with pytest.raises(SchemaError, match="no recursion") as caught:
@@ -443,7 +443,7 @@ def test_recursion_is_refused_where_it_cannot_be_said(name: str) -> None:
 
 @promise("report:64", "report:65")
 @pytest.mark.parametrize("name", ["itself", "the root", "a holder", "optional", "by two", "within allOf"])
-def test_recursion_stays_where_it_can_be_said(name: str) -> None:
+def test_recursion_stays_where_it_can_be_expressed(name: str) -> None:
     schema, _cycle = RECURSIVE[name]
     assert adapt_schema(schema, JSON_SCHEMA).schema is schema
     adapted = adapt_schema(schema, ANTHROPIC_INPUT).schema
@@ -451,7 +451,7 @@ def test_recursion_stays_where_it_can_be_said(name: str) -> None:
     assert '"$ref"' in json.dumps(adapt_schema(schema, OPENAI_STRICT).schema)
 
 
-def test_siblings_of_a_reference_and_its_target_are_both_said() -> None:
+def test_siblings_of_a_reference_and_its_target_are_both_kept() -> None:
     target = {
         "type": "object",
         "description": "A place.",
@@ -528,7 +528,7 @@ TOWERS: dict[str, Callable[[Schema], Schema]] = {
 
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("name", TOWERS)
-def test_deep_nesting_is_an_error_with_words(name: str) -> None:
+def test_deep_nesting_is_a_typed_error(name: str) -> None:
     for levels in (70, 150, 5000):
         tower = _tower(TOWERS[name], levels)
         if levels > 200:
@@ -625,7 +625,7 @@ def test_a_root_that_is_not_a_schema(bad: Any) -> None:
 # The root of a tool's input
 
 
-def test_a_root_of_anthropic_that_is_legal_is_not_looked_into() -> None:
+def test_a_root_of_anthropic_that_is_legal_is_not_examined() -> None:
     schema = obj(a={"anyOf": [{"$ref": "https://elsewhere"}], "oneOf": [True], "minimum": "?"}) | {"x-any": {}}
     assert adapt_schema(schema, ANTHROPIC_INPUT).schema is schema
     deep = obj(a=_tower(TOWERS["items"], 900))

@@ -174,6 +174,6 @@ def test_an_exact_adaptation_accepts_the_same_values(schema: Schema, dialect: Sc
             before, after = accepts(schema, value), accepts(adapted.schema, value)
         except (KeyError, TypeError, RecursionError):  # a reference to nothing or in a circle, in a part left alone
             continue
-        # Where the root must be an object, it is asked for arguments or an answer that are objects anyway.
+        # Where the root must be an object, the schema is for arguments or answers, which are objects anyway.
         if isinstance(value, dict) or not dialect.root_object:
             assert after == before, value

@@ -61,7 +61,7 @@ REQUESTS: dict[str, ir.Request] = {
     ),
     "the assistant twice": request_of(HI, ir.Message("assistant", "a"), ir.Message("assistant", "b"), HI),
     "blank text": request_of(HI, ir.Message("assistant", (ir.Text(" "), ir.Text("b"))), HI),
-    # What one pass leaves behind is the next one's business.
+    # The result of one pass calls for a later one.
     "a result without call between answers": request_of(HI, ANSWER, step("a")[1], ANSWER, HI),
     "blank text between answers": request_of(HI, ANSWER, ir.Message("user", " "), ANSWER, HI),
     "system text between answers": request_of(HI, ANSWER, ir.Message("system", "be brief"), ANSWER, HI),
@@ -97,7 +97,7 @@ def _with_all(request: ir.Request, profile: Profile) -> tuple[ir.Request, list[o
     return request, [entry[1:] for entry in log.entries]
 
 
-def test_an_accepted_id_does_not_vouch_for_others() -> None:
+def test_an_accepted_id_does_not_make_others_accepted() -> None:
     profile = codec("anthropic-messages").profile
     for id in ("call_1", "call_1", "call 2", "call_1", "call 2"):
         calls = legalise(request_of(HI, *step(id), HI), profile, LossLog()).messages[1].tool_calls
@@ -106,7 +106,7 @@ def test_an_accepted_id_does_not_vouch_for_others() -> None:
         assert (calls[0].id == id) == (id == "call_1")
 
 
-def test_profiles_that_are_remembered_are_few() -> None:
+def test_cached_profiles_are_bounded() -> None:
     for number in range(300):
         legalise(REQUESTS["calls"], Profile(name=f"p{number}", family="p"), LossLog())
         assert len(module._TARGETS) <= 256  # noqa: SLF001
@@ -126,7 +126,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert memory == {"b", "c"}
 
 
-# ── what stands in the wrong message ──
+# ── parts in the wrong message ──
 
 RESULT, CALL = ir.ToolResult("a", "look", "text", "x"), ir.ToolCall("a", "look", {})
 
@@ -143,9 +143,7 @@ RESULT, CALL = ir.ToolResult("a", "look", "text", "x"), ir.ToolCall("a", "look",
         ((HI, ir.Message("system", (ir.Text("x"), CALL))), "$.messages[1].parts[1]"),
     ],
 )
-def test_what_stands_in_the_wrong_message_is_an_error_with_its_path(
-    messages: tuple[ir.Message, ...], path: str
-) -> None:
+def test_a_part_in_the_wrong_message_is_an_error_with_its_path(messages: tuple[ir.Message, ...], path: str) -> None:
     profile = codec("openai-chat").profile
     with pytest.raises(EncodeError) as caught:
         check_places(ir.Request("m", messages), profile, LossLog())
@@ -154,7 +152,7 @@ def test_what_stands_in_the_wrong_message_is_an_error_with_its_path(
         dragoman.encode_request(ir.Request("m", messages), "anthropic-messages")
 
 
-def test_what_stands_in_its_place_passes() -> None:
+def test_a_part_in_its_place_passes() -> None:
     request = request_of(ir.Message("system", "x"), HI, *step("a"), ir.Message("assistant", (ir.Text("x"), CALL)))
     assert check_places(request, codec("openai-chat").profile, LossLog()) is request
 

@@ -58,7 +58,7 @@ def test_decoders_note_what_a_survey_finds(name: str, request: ir.Request) -> No
 
 
 @each("sample", REQUESTS, ids=str)
-def test_decoders_note_it_of_our_own_bodies(sample: Sample) -> None:
+def test_decoders_note_the_traits_of_sample_bodies(sample: Sample) -> None:
     check_noted(codec(sample.format).decode_request(sample.json()))
 
 
@@ -77,7 +77,7 @@ def test_decoders_note_it_of_our_own_bodies(sample: Sample) -> None:
         ("cohere-chat", "cohere-chat"),
     ],
 )
-def test_decoders_note_it_of_recorded_bodies(file: str, name: str, recordings: Recordings) -> None:
+def test_decoders_note_the_traits_of_recorded_bodies(file: str, name: str, recordings: Recordings) -> None:
     for record in share(recordings(file), name):
         if isinstance(record.request, dict) and record.status < 400:
             try:

@@ -89,8 +89,8 @@ def test_a_request_without_messages_is_refused() -> None:
         turns.ensure_turns(request_of(), profile(), LossLog())
 
 
-def test_a_request_of_which_no_message_is_left_says_why() -> None:
-    """As clients send it that continue a stored conversation with the result of a call."""
+def test_a_request_without_messages_left_is_refused_with_the_reason() -> None:
+    """Clients that continue a stored conversation may send only the result of a call."""
     result = {"type": "function_call_output", "call_id": "c", "output": "x"}
     body = {"model": "m", "input": [result, result], "previous_response_id": "resp_1"}
     for target in FORMATS:
@@ -180,7 +180,7 @@ def test_a_choice_names_declared_tools_only(
     assert entries(log) == ([] if missing is None else [(f"choice of {missing}", "dropped")])
 
 
-def test_settings_for_tools_go_when_there_are_none() -> None:
+def test_settings_for_tools_are_dropped_without_tools() -> None:
     log = LossLog()
     request = request_of(USER, tool_choice=ir.ToolChoice("required"), parallel_tool_calls=False)
     legal = turns.legal_settings(request, profile(), log)

@@ -1,4 +1,4 @@
-"""Record formats at the front door and on the command line."""
+"""Record formats in detection and on the command line."""
 
 import json
 from pathlib import Path
@@ -51,26 +51,26 @@ def test_answers_are_recognised(body: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("body", SEVERAL, ids=json.dumps)
-def test_what_could_be_several_is_left_open(body: Any) -> None:
+def test_ambiguous_bodies_are_not_detected(body: Any) -> None:
     found = dragoman.detect(body)
     assert found is None or found.format not in RECORDS
 
 
 @each("sample", [*REQUESTS, *RESPONSES], ids=str)
-def test_bodies_of_apis_are_taken_for_no_record(sample: Sample) -> None:
+def test_bodies_of_apis_are_not_detected_as_records(sample: Sample) -> None:
     found = dragoman.detect(sample.body)
     assert found is None or found.format not in RECORDS
 
 
 @given(data=st.data())
 @each("name", RECORDS)
-def test_looking_never_fails(name: str, data: st.DataObject) -> None:
+def test_detection_never_fails(name: str, data: st.DataObject) -> None:
     found = dragoman.detect(data.draw(histories(name)))
     assert found is None or found.kind in {"request", "response"}
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_convert_knows_them_both_ways(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_reads_and_writes_them(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored, sent, back = tmp_path / "stored.json", tmp_path / "sent.json", tmp_path / "back.json"
     stored.write_text(json.dumps(SAMPLES[name][0], indent=2), encoding="utf-8")
     assert main(["convert", str(stored), "--to", "openai-chat", "--model", "gpt-4.1", "-o", str(sent)]) == 0

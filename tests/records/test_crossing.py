@@ -68,7 +68,7 @@ def test_a_request_comes_back_from_the_store(store: str, data: st.DataObject) ->
     except EncodeError:
         assert stored.losses  # nothing was left that this format could hold
         return
-    # Blocks that only the vendor knows go back to it as they came; whether it likes them is between the two.
+    # Blocks that only their vendor understands return to it unchanged, so its own rules do not judge them here.
     assert refusals(back, wire, model=model) == () or refusals(dragoman.Encoded(body), wire, model=model)
     here, there = dragoman.decode_request(body, wire), dragoman.decode_request(back.json(), wire)
     assert [tool.name for tool in there.tools] == [

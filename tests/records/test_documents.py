@@ -288,7 +288,7 @@ AGENT: dict[str, Any] = {
 }
 
 
-def test_agent_sdk_messages_keep_all_they_say() -> None:
+def test_agent_sdk_messages_keep_all_their_content() -> None:
     request = dragoman.decode_request(AGENT, "agent-sdk")
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "tool"]
     thought, call = request.messages[2].parts
@@ -355,7 +355,7 @@ COMPLETION: dict[str, Any] = {
 }
 
 
-def test_an_answer_of_the_agent_sdk_is_one_message_however_it_was_cut() -> None:
+def test_an_answer_of_the_agent_sdk_is_one_message_however_it_was_split() -> None:
     completion = dragoman.decode_response(COMPLETION, "agent-sdk")
     assert (completion.reasoning, completion.text, completion.finish_reason) == ("hm", "Let me see.", "tool_calls")
     assert [call.name for call in completion.tool_calls] == ["f"]

@@ -1,4 +1,4 @@
-"""Law 8 for record formats: ids of old data are made on reading, and every result finds its call."""
+"""Law 8 for record formats: missing ids of old data are invented on reading, and every result has its call."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ WITHOUT_IDS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_missing_ids_are_made_the_same_way_every_time(name: str) -> None:
+def test_missing_ids_are_invented_the_same_way_every_time(name: str) -> None:
     request = dragoman.decode_request(WITHOUT_IDS[name], name)
     calls = [call for message in request.messages for call in message.tool_calls]
     results = [result for message in request.messages for result in message.tool_results]

@@ -103,7 +103,7 @@ def test_a_history_that_breaks_its_own_format(name: str, body: Any, path: str, w
 
 @given(data=st.data())
 @each("name", RECORDS)
-def test_a_damaged_history_is_read_or_refused_with_words(name: str, data: st.DataObject) -> None:
+def test_a_damaged_history_is_read_or_refused_with_a_typed_error(name: str, data: st.DataObject) -> None:
     body = data.draw(st.sampled_from(SAMPLES[name]) | histories(name))
     damaged = list(variants(body, lambda found: data.draw(strategies.JSON_VALUES) if found else 5))
     text = json.dumps(data.draw(st.sampled_from(damaged))[1] if damaged else body).encode()
@@ -116,7 +116,7 @@ def test_a_damaged_history_is_read_or_refused_with_words(name: str, data: st.Dat
 
 
 def _refused_or(work: Callable[[], Any], kind: type[DecodeError | EncodeError]) -> Any:
-    """What came of it; None when it was refused, which must name a place."""
+    """The decoded body; None if it was refused, with a path."""
     try:
         return work()
     except kind as error:
@@ -127,7 +127,7 @@ def _refused_or(work: Callable[[], Any], kind: type[DecodeError | EncodeError]) 
 
 @given(request=strategies.WILD_REQUESTS)
 @each("name", RECORDS)
-def test_a_senseless_value_is_stored_or_refused_with_words(name: str, request: ir.Request) -> None:
+def test_a_senseless_value_is_stored_or_refused_with_a_typed_error(name: str, request: ir.Request) -> None:
     _refused_or(lambda: dragoman.encode_request(request, name), EncodeError)
 
 

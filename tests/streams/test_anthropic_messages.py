@@ -93,7 +93,7 @@ def assert_same_ending(streamed: ir.Completion, whole: ir.Completion) -> None:
 
 @promise("law:5-streams-tell-the-same-story", "report:78")
 @pytest.mark.parametrize("file", FILES)
-def test_a_recorded_stream_adds_up_to_the_message_it_stands_for(file: str, recordings: Recordings) -> None:
+def test_a_recorded_stream_adds_up_to_the_whole_message(file: str, recordings: Recordings) -> None:
     for record, body in streams(recordings(file)):
         streamed = dragoman.accumulate(read(body))
         try:
@@ -118,7 +118,7 @@ def test_any_cut_of_the_bytes_gives_the_same_events(file: str, recordings: Recor
 
 @promise("law:5-streams-tell-the-same-story")
 @pytest.mark.parametrize("file", FILES)
-def test_a_recorded_stream_written_again_says_the_same_to_a_strict_client(file: str, recordings: Recordings) -> None:
+def test_a_recorded_stream_written_again_means_the_same_to_a_strict_client(file: str, recordings: Recordings) -> None:
     for record, body in streams(recordings(file)):
         events = read(body)
         again = written(events)
@@ -159,7 +159,7 @@ def calls_of(completion: ir.Completion) -> list[tuple[str, str, Any]]:
 
 @promise("report:6", "report:23", "law:5-streams-tell-the-same-story")
 @pytest.mark.parametrize("file", ["openai-chat", "openai-compat-chat", "openrouter-chat", "deepseek-chat"])
-def test_the_sdk_reads_the_same_out_of_a_translated_chat_stream(file: str, recordings: Recordings) -> None:
+def test_the_sdk_reads_the_same_from_a_translated_chat_stream(file: str, recordings: Recordings) -> None:
     seen = 0
     for record, body in islice(streams(recordings(file)), 0, None, 3):
         translator = dragoman.StreamTranslator(source="openai-chat", target=FORMAT)
@@ -185,7 +185,7 @@ def test_the_sdk_reads_the_same_out_of_a_translated_chat_stream(file: str, recor
     assert seen > 20
 
 
-def test_the_sdk_meets_an_error_in_the_middle_as_an_error() -> None:
+def test_the_sdk_raises_an_error_in_the_middle_of_a_stream() -> None:
     failure = ir.Failure("overloaded", "Overloaded")
     body = written(
         [ir.StreamStart("1", "m"), ir.PartStart(0, ir.Text("")), ir.PartDelta(0, "Hi"), ir.StreamFailed(failure)]
@@ -477,7 +477,7 @@ def test_a_thought_that_never_ended_has_no_signature() -> None:
     assert caught.value.partial.messages[0].parts == (ir.Reasoning("hm"),)
 
 
-def test_noise_says_nothing() -> None:
+def test_noise_is_ignored() -> None:
     ping = {"type": "ping"}
     tomorrow = {"type": "weather_report", "index": 0, "delta": {"type": "rain"}}
     other = delta(0, "sparkle_delta", sparkle=1)
@@ -595,7 +595,7 @@ def test_no_damage_to_the_bytes_goes_beyond_a_failed_stream(place: int, byte: in
 
 
 @pytest.mark.parametrize("place", [number for number, event in enumerate(LONG) if "delta" not in event["type"]])
-def test_an_event_that_comes_twice_says_nothing_new(place: int) -> None:
+def test_a_repeated_event_changes_nothing(place: int) -> None:
     assert completed([*LONG[: place + 1], *LONG[place:]]) == completed(LONG)
 
 
@@ -715,7 +715,7 @@ def test_blocks_before_a_call_do_not_shift_its_index_in_chat() -> None:
     assert [(entry["index"], entry["id"]) for entry in entries if "id" in entry] == [(0, "a"), (1, "b")]
 
 
-def test_text_and_thoughts_leave_at_once() -> None:
+def test_text_and_thoughts_are_sent_at_once() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
     assert b"message_start" in encoder.encode([ir.StreamStart("1", "m")])
     encoder.encode([ir.PartStart(0, ir.Reasoning(""))])
@@ -828,7 +828,7 @@ def test_a_signature_sent_last_comes_back_on_its_part_through_the_sdk() -> None:
 
 
 @promise("report:40")
-def test_a_signature_of_our_own_stands_before_the_stop_of_its_block() -> None:
+def test_a_signature_of_the_same_family_is_sent_before_the_stop_of_its_block() -> None:
     own = ir.Signature("anthropic", "c2ln")
     thought: list[ir.AnyEvent] = [ir.PartStart(0, ir.Reasoning("")), ir.PartDelta(0, "hm"), ir.PartEnd(0, own)]
     body = written([ir.StreamStart("1", "m"), *thought, ir.Finished(ir.Finish("stop"))])

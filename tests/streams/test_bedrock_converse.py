@@ -105,7 +105,7 @@ def plain(part: ir.AnyPart) -> ir.AnyPart:
 
 
 @promise("law:5-streams-tell-the-same-story", "report:78")
-def test_a_recorded_stream_adds_up_to_the_answer_it_stands_for(recordings: Recordings) -> None:
+def test_a_recorded_stream_adds_up_to_the_whole_answer(recordings: Recordings) -> None:
     seen = 0
     for record, body in streams(recordings(FORMAT)):
         text = "".join(record.events or ())
@@ -129,7 +129,7 @@ def test_any_cut_of_the_bytes_gives_the_same_events(recordings: Recordings) -> N
         assert read(body, chance.sample(range(1, len(body)), min(50, len(body) - 1))) == read(body), record.id
 
 
-def test_a_recorded_stream_written_again_says_the_same(recordings: Recordings) -> None:
+def test_a_recorded_stream_written_again_means_the_same(recordings: Recordings) -> None:
     for record, body in streams(recordings(FORMAT)):
         events = read(body)
         encoder = dragoman.StreamEncoder(FORMAT)
@@ -180,7 +180,7 @@ def test_an_empty_text_is_a_text() -> None:
     assert completed(STARTED, delta(0, text=""), stop(0), *ended()).messages[0].parts == (ir.Text(""),)
 
 
-def test_a_start_that_says_nothing_starts_nothing() -> None:
+def test_an_empty_start_starts_nothing() -> None:
     found = completed(STARTED, start(0), delta(0, text="a"), delta(0, text="b"), stop(0), *ended())
     assert found.messages[0].parts == (ir.Text("ab"),)
 
@@ -197,7 +197,7 @@ def test_a_block_that_saw_a_citation_is_cited() -> None:
     assert dragoman.encode_response(found, FORMAT).body["output"]["message"]["content"] == [block]
 
 
-def test_what_the_provider_ran_comes_whole() -> None:
+def test_hosted_calls_and_results_arrive_whole() -> None:
     server = {"toolUseId": "s", "name": "g", "type": "server_tool_use"}
     answer = {"toolUseId": "s", "type": "g_result", "status": "success"}
     events = [
@@ -264,7 +264,7 @@ def test_an_exception_ends_the_stream(name: str, payload: Json, kind: ir.Failure
 
 
 @pytest.mark.parametrize("kind", ["invalid_request", "authentication", "rate_limit", "server", "overloaded", "timeout"])
-def test_failures_of_others_arrive_as_what_they_are(kind: ir.FailureKind) -> None:
+def test_failures_of_other_formats_keep_their_kind(kind: ir.FailureKind) -> None:
     events: list[ir.AnyEvent] = [ir.StreamStart(), ir.StreamFailed(ir.Failure(kind, "no luck"))]
     last = read(written(events))[-1]
     assert isinstance(last, ir.StreamFailed)
@@ -322,7 +322,7 @@ def test_the_order_of_events_is_the_vendors() -> None:
         ir.ToolCall("t", "f", {"a": 1}, signature=GOOGLE),
     ],
 )
-def test_signatures_of_others_travel_with_the_client(part: Any) -> None:
+def test_signatures_of_other_vendors_return_from_the_client(part: Any) -> None:
     (arrived,) = dragoman.accumulate(read(written(events_of(part)))).messages[0].parts
     assert getattr(arrived, "signature", None) == part.signature
     assert type(arrived).__name__ == type(part).__name__

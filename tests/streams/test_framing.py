@@ -28,7 +28,7 @@ Kind = Callable[[Limits, str], Framing]
 
 
 def payloads_and_error(kind: Kind, chunks: list[bytes], limits: Limits | None = None) -> tuple[list[bytes], str | None]:
-    """The payloads, and the fault that came behind them."""
+    """The payloads, and the fault after them."""
     framing = kind(limits or Limits(), "test")
     payloads: list[bytes] = []
     try:
@@ -322,7 +322,7 @@ def test_any_flipped_bit_of_a_frame_is_noticed() -> None:
 
 
 def sealed(total: int, header_bytes: int, rest: bytes) -> bytes:
-    """A frame that lies, with the right checksums."""
+    """A frame with wrong lengths or headers, and the right checksums."""
     prelude = struct.pack(">II", total, header_bytes)
     body = prelude + struct.pack(">I", zlib.crc32(prelude)) + rest
     return body + struct.pack(">I", zlib.crc32(body))
@@ -343,7 +343,7 @@ def sealed(total: int, header_bytes: int, rest: bytes) -> bytes:
     ],
     ids=["no length", "too short", "more headers than frame", "name", "no kind", "length", "kind", "UTF-8"],
 )
-def test_frames_that_lie_are_refused(data: bytes) -> None:
+def test_frames_with_wrong_lengths_or_headers_are_refused(data: bytes) -> None:
     payloads, fault = payloads_and_error(AwsEventStream, [data])
     assert payloads == []
     assert fault is not None
@@ -425,7 +425,7 @@ def test_a_stream_beyond_the_limit_is_reported_after_what_came_before(kind: Kind
 
 
 @pytest.mark.parametrize(("kind", "small", "large"), LIMITED)
-def test_limits_that_are_kept_are_not_felt(kind: Kind, small: bytes, large: bytes) -> None:
+def test_streams_within_the_limits_pass(kind: Kind, small: bytes, large: bytes) -> None:
     data = small + large
     unlimited = payloads_and_error(kind, [data])
     assert unlimited[1] is None
@@ -441,7 +441,7 @@ def test_events_one_per_chunk_are_counted_too() -> None:
         framing.feed(event)
 
 
-def test_a_fault_stays() -> None:
+def test_a_fault_is_raised_again_on_every_later_call() -> None:
     framing = ServerSentEvents(Limits(event_bytes=10), "test")
     assert framing.feed(b"data: 1\n\ndata: 1234567890\n\n") == [b"1"]
     with pytest.raises(LimitExceeded):

@@ -281,7 +281,7 @@ def test_ids_follow_the_first_chunk_where_the_answer_has_none() -> None:
 
 
 @promise("report:62")
-def test_an_id_that_was_given_is_known_as_such() -> None:
+def test_a_given_id_is_kept_and_not_marked_as_invented() -> None:
     got = completed(chunk(call("f", {"a": 1}, id="abc12345", signature=G)), STOP).tool_calls[0]
     assert (got.id, got.invented_id, got.signature) == ("abc12345", False, GOOGLE)
     assert got.metadata == {"google": {"~id": Raw(b"true")}}
@@ -310,7 +310,7 @@ def test_a_call_is_emitted_whole_once_something_follows() -> None:
     assert got[1:3] == [ir.PartDelta(1, '{"x":1}'), ir.PartEnd(1)]
 
 
-# Hold a call without arguments; give it those that come; tell it once, at the latest at a clean end.
+# A call without arguments is held back until they come; it is emitted once, at the latest at a clean end.
 WAITING: dict[str, tuple[list[Json], list[tuple[str, Any]]]] = {
     "none": ([call("f")], [("f", {})]),
     "empty": ([call("f", {})], [("f", {})]),
@@ -642,7 +642,7 @@ def test_zero_is_not_a_finish_reason() -> None:
     partial(chunk(text("a"), finish=0))
 
 
-def test_what_a_candidate_says_beside_its_content_is_kept_for_its_family() -> None:
+def test_keys_of_a_candidate_beside_its_content_are_kept_for_its_family() -> None:
     got = completed(chunk(text("a"), finish="CONTINUATION", continuationToken="dG9r", safetyRatings=[{"x": 1}]))
     assert got.finish is not None
     assert got.finish.metadata is not None
@@ -714,7 +714,7 @@ def test_a_null_error_is_not_an_error() -> None:
     assert completed(chunk(text("a"), finish="STOP") | {"error": None}).text == "a"
 
 
-def test_chunks_without_candidates_say_nothing() -> None:
+def test_chunks_without_candidates_emit_nothing() -> None:
     empty: list[Json] = [
         {"candidates": []},
         {"usageMetadata": {"promptTokenCount": 1}},
@@ -754,7 +754,7 @@ def test_a_candidate_without_an_end_is_a_truncation() -> None:
     partial(chunk(text("a"), index=0, finish="STOP"), chunk(text("b"), index=1))
 
 
-def test_what_the_first_chunk_says_of_the_answer() -> None:
+def test_the_first_chunk_gives_id_model_time_and_further_keys() -> None:
     first = chunk(text("a")) | {"createTime": "2026-04-07T16:49:58.333958Z", "turnToken": "v1"}
     got = completed(first, STOP)
     assert (got.id, got.model, got.created) == ("answer", "gemini-3-flash", 1775580598)
@@ -813,7 +813,7 @@ CARRIED: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
 
 @promise("law:6-owed-back", "report:25", "report:38")
 @pytest.mark.parametrize(("wire", "expected"), CARRIED.values(), ids=CARRIED)
-def test_reasoning_that_we_tucked_into_a_signature(wire: list[Json], expected: list[ir.AnyPart]) -> None:
+def test_reasoning_in_a_tagged_signature_is_read(wire: list[Json], expected: list[ir.AnyPart]) -> None:
     got = bare(chunk(thought("Hmm, ")), chunk(thought("let me think")), *(chunk(part) for part in wire), STOP)
     assert got == expected
 
@@ -983,7 +983,7 @@ START = ir.StreamStart("answer", "gpt-4.1", 1775580598)
 END = ir.Finished(ir.Finish("stop", "stop"))
 
 
-def test_what_every_chunk_says() -> None:
+def test_every_chunk_repeats_id_model_and_time() -> None:
     usage = ir.UsageUpdate(ir.Usage(10, 5, total=15))
     body = written([START, *flowing(ir.Text(""), 0, None, "Hel", "lo"), usage, END])
     assert body.startswith(b"data: {")
@@ -1003,7 +1003,7 @@ def test_what_every_chunk_says() -> None:
     ]
 
 
-def test_text_and_thoughts_leave_at_once_also_while_a_call_is_open() -> None:
+def test_text_and_thoughts_are_sent_at_once_even_while_a_call_is_open() -> None:
     encoder = dragoman.StreamEncoder("gemini")
     encoder.encode([START, ir.PartStart(0, ir.ToolCall("a", "f")), ir.PartDelta(0, "{")])
     encoder.encode([ir.PartStart(1, ir.Reasoning("")), ir.PartStart(2, ir.Text(""))])
@@ -1014,7 +1014,7 @@ def test_text_and_thoughts_leave_at_once_also_while_a_call_is_open() -> None:
 
 
 @promise("report:5", "report:18", "report:11")
-def test_interleaved_calls_leave_whole_and_in_their_order() -> None:
+def test_interleaved_calls_are_sent_whole_and_in_their_order() -> None:
     events: list[ir.AnyEvent] = [START]
     events += [ir.PartStart(index, ir.ToolCall(f"c{index}", "f")) for index in range(3)]
     for letter in ('{"n"', ":", None, "}"):
@@ -1039,7 +1039,7 @@ def test_argument_text_that_is_not_json_is_wrapped() -> None:
 
 
 @promise("report:17", "law:7-no-guessing")
-def test_a_call_that_was_cut_says_that_more_should_have_come() -> None:
+def test_a_call_that_was_cut_is_marked_as_to_be_continued() -> None:
     cut: list[ir.AnyEvent] = [
         ir.PartStart(0, ir.ToolCall("a", "f")),
         ir.PartDelta(0, '{"x": '),
@@ -1071,7 +1071,7 @@ def test_a_failure_reported_by_google_is_passed_on_unchanged() -> None:
 
 
 @promise("report:40", "law:6-owed-back", "report:33")
-def test_signatures_of_google_stand_where_they_were() -> None:
+def test_signatures_of_google_stay_on_their_parts() -> None:
     def signed(part: ir.AnyPart) -> list[ir.AnyEvent]:
         return [START, *flowing(part, 0, GOOGLE, "a", "b"), END]
 
@@ -1094,7 +1094,7 @@ def test_signatures_of_google_stand_where_they_were() -> None:
 
 
 @promise("law:6-owed-back", "report:25", "report:38")
-def test_signatures_of_others_ride_on_the_next_part() -> None:
+def test_signatures_of_other_vendors_are_sent_with_the_next_part() -> None:
     thinking = flowing(ir.Reasoning(""), 0, ANTHROPIC, "Hmm, ", "let me think")
     body = written([START, *thinking, *flowing(ir.Text(""), 1, None, "Hel", "lo"), END])
     shown, again, carrier, first, rest, end = parts_of(body)
@@ -1173,7 +1173,7 @@ def test_a_blocked_prompt_is_written_as_one() -> None:
     assert chunks_of(written(read(sse([blocked])))) == [blocked]
 
 
-def test_the_other_backend_gets_what_the_first_said() -> None:
+def test_a_stream_of_gemini_reaches_vertex_clients_without_losses() -> None:
     wire = [
         chunk(thought("a"), createTime=None) | {"turnToken": "v1"},
         chunk(text("b", G)),
@@ -1220,7 +1220,7 @@ def test_what_ends_a_line_for_python_does_not_end_one_here() -> None:
     assert parts_of(body)[1]["functionCall"]["args"] == {"x": content}
 
 
-def test_exact_json_of_several_lines_leaves_on_one() -> None:
+def test_exact_json_of_several_lines_is_sent_on_one() -> None:
     pretty = Raw(b'{\n  "a": 1.0\n}')
     body = written([START, ir.PartStart(0, ir.ToolCall("a", "f", pretty)), ir.PartEnd(0), END])
     assert b'"args":{"a":1.0}' in body

@@ -1,4 +1,4 @@
-"""A stream in flight holds its answer once, whatever its length: what a translator holds beside that does not grow."""
+"""A translator keeps the text of a running stream once; what it keeps beside that does not grow with the stream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(source: str, events: list[AnyEvent]) -> list[bytes]:
 
 
 def bytes_held_by(work: Callable[[], object]) -> int:
-    """Bytes that live on in what the work gives back."""
+    """Bytes that are kept alive by what the work returns."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -46,7 +46,7 @@ def bytes_held_by(work: Callable[[], object]) -> int:
 
 
 def beside_the_answer(source: str, target: str, chunks: list[bytes]) -> int:
-    """What a translator holds in the middle of a stream, less what an accumulator holds of the same."""
+    """What a translator keeps in the middle of a stream, less what an accumulator keeps of the same."""
 
     def translated() -> object:
         translator = dragoman.StreamTranslator(source=source, target=target)

@@ -308,7 +308,7 @@ def test_text_and_thinking_in_lines() -> None:
 
 
 @promise("report:5", "report:9")
-def test_calls_leave_whole_and_in_the_order_of_their_start() -> None:
+def test_calls_are_sent_whole_and_in_the_order_of_their_start() -> None:
     lines, _ = written(
         START,
         PartStart(0, ToolCall("a", "f")),
@@ -360,7 +360,7 @@ def test_a_call_that_starts_whole() -> None:
 
 
 @promise("report:40", "report:32")
-def test_signatures_ride_behind_what_they_sign() -> None:
+def test_signatures_follow_the_parts_that_they_sign() -> None:
     encoder = dragoman.StreamEncoder(FORMAT)
     data = encoder.encode(
         [
@@ -425,12 +425,12 @@ def test_what_a_line_cannot_hold_is_reported() -> None:
     ]
 
 
-def test_an_answer_that_says_nothing_is_done() -> None:
+def test_an_empty_answer_is_done() -> None:
     lines, _ = written(END)
     assert [(line["done"], line["model"]) for line in lines] == [(True, "")]
 
 
-def test_what_this_server_said_of_its_work_returns() -> None:
+def test_bookkeeping_of_this_server_returns_to_it() -> None:
     events = events_of(ndjson(line(content="hi"), last()))
     lines, losses = written(*events)
     assert lines[-1] == last()

@@ -290,7 +290,7 @@ def test_late_usage_replaces_early_usage_and_nothing_is_summed() -> None:
     assert (completion.usage.input, completion.usage.output, completion.usage.total) == (5, 3, 8)
 
 
-def test_a_finish_reason_said_twice_and_no_done() -> None:
+def test_a_repeated_finish_reason_without_done_ends_the_stream() -> None:
     data = sse(chunk({"content": "a"}), chunk({}, "stop"), chunk({"content": ""}, "stop"))
     assert dragoman.accumulate(events_of(data)).text == "a"
 
@@ -344,7 +344,7 @@ def test_limits_on_events_and_streams_are_typed_failures() -> None:
         assert decoder.feed(b"data: {}\n\n") == decoder.close() == []
 
 
-# ── sound ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── audio ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SAMPLES = [b"\x01\x00\x02", b"\x00\x03\x00\x04"]
 PIECES = [base64.b64encode(piece).decode() for piece in SAMPLES]
@@ -385,7 +385,7 @@ def test_pieces_that_end_within_three_bytes_are_not_glued() -> None:
     assert base64.b64decode(part.data) == b"".join(SAMPLES)
 
 
-def test_sound_that_breaks_off_is_a_failure_with_what_came() -> None:
+def test_audio_that_breaks_off_is_a_failure_with_what_came() -> None:
     with pytest.raises(dragoman.TruncatedStream) as cut:
         read(*SOUND[:3])
     (part,) = cut.value.partial.messages[0].parts
@@ -407,7 +407,7 @@ def test_clients_without_audio_get_the_transcript_as_it_comes(target: str) -> No
 
 
 @pytest.mark.parametrize("target", ["gemini", "vertex"])
-def test_sound_crosses_where_there_is_sound(target: str) -> None:
+def test_audio_crosses_between_formats_with_audio(target: str) -> None:
     translator = dragoman.StreamTranslator(source=FORMAT, target=target)
     out = translator.feed(sse(*SOUND)) + translator.close()
     decoder = dragoman.StreamDecoder(target)
@@ -417,7 +417,7 @@ def test_sound_crosses_where_there_is_sound(target: str) -> None:
     assert [loss.what for loss in translator.losses if loss.refusable] == ["audio transcript"]
 
 
-def test_sound_of_another_api_is_sent_as_audio() -> None:
+def test_audio_of_another_api_is_sent() -> None:
     events: list[AnyEvent] = [
         StreamStart("a", "m", 1),
         PartStart(0, Audio("audio/L16", PIECES[0])),
@@ -468,7 +468,7 @@ AUDIO_EVENTS: list[AnyEvent] = [
 
 
 @promise("report:1", "report:11", "report:19", "report:23")
-def test_chunks_say_role_first_name_once_and_count_calls_from_zero() -> None:
+def test_chunks_have_the_role_first_each_name_once_and_calls_from_zero() -> None:
     chunks = written(AUDIO_EVENTS)
     deltas = [found["choices"][0]["delta"] for found in chunks if found["choices"]]
     assert deltas[0]["role"] == "assistant"
@@ -497,7 +497,7 @@ def test_usage_comes_only_when_asked_for() -> None:
 @pytest.mark.parametrize(
     ("server", "key"), [("openai-chat", "reasoning_content"), ("groq", "reasoning"), ("deepseek", "reasoning_content")]
 )
-def test_clients_of_a_server_find_reasoning_where_it_puts_it(server: str, key: str) -> None:
+def test_clients_of_a_server_get_reasoning_under_its_key(server: str, key: str) -> None:
     thought: list[AnyEvent] = [StreamStart("a", "m", 1), PartStart(0, Reasoning()), PartDelta(0, "hm"), PartEnd(0)]
     encoder = dragoman.StreamEncoder(server)
     data = encoder.encode([*thought, Finished(Finish("stop"))]) + encoder.close()

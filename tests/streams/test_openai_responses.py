@@ -97,14 +97,14 @@ def decoded(data: bytes) -> list[AnyEvent]:
 
 
 def one_by_one(events: list[bytes]) -> list[AnyEvent]:
-    """As most servers send them: events like an earlier one take the fast path."""
+    """As most servers send them: each read of the network has one whole event, which framing cuts on its fast path."""
     decoder = dragoman.StreamDecoder(FORMAT)
     events_read = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
     return [*events_read, *decoder.close()]
 
 
 def byte_by_byte(events: list[bytes]) -> list[AnyEvent]:
-    """So that nothing is ever known."""
+    """So that no event arrives whole, and framing never takes its fast path."""
     decoder = dragoman.StreamDecoder(FORMAT)
     data = b"".join(chunk + b"\n\n" for chunk in events)
     events_read = [found for place in range(len(data)) for found in decoder.feed(data[place : place + 1])]
@@ -127,7 +127,7 @@ DELTAS = [
     event("function_call_arguments.delta", output_index=0, delta=ARGUMENTS[4:]),
 ]
 
-# ── known events ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── odd events ────────────────────────────────────────────────────────────────────────────────────────────────
 
 _TEXT = b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta",'
 _CALL = b'event: response.function_call_arguments.delta\ndata: {"type":"response.function_call_arguments.delta",'
@@ -159,7 +159,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
-def test_what_is_like_something_before_reads_as_it_would_in_full(odd: list[bytes]) -> None:
+def test_events_that_arrive_whole_are_read_as_byte_by_byte(odd: list[bytes]) -> None:
     opening = wire(
         event("created", response={"id": "resp_1", "model": "m"}),
         added(0, **message()),
@@ -172,7 +172,7 @@ def test_what_is_like_something_before_reads_as_it_would_in_full(odd: list[bytes
     assert one_by_one(events) == byte_by_byte(events)
 
 
-def test_what_is_like_something_before_counts_towards_the_limits() -> None:
+def test_events_that_arrive_whole_count_towards_the_limits() -> None:
     events = [_TEXT + b'"delta":"text","output_index":0,"sequence_number":%d}\n\n' % number for number in range(99)]
     decoder = dragoman.StreamDecoder(FORMAT, limits=Limits(stream_bytes=4000))
     events_read = [found for chunk in events for found in decoder.feed(chunk)]
@@ -207,7 +207,7 @@ OUTPUTS: dict[str, list[dict[str, Any]]] = {
 @each("announced", [True, False])
 @each("output", OUTPUTS.values(), ids=OUTPUTS.keys())
 def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, announced: bool) -> None:
-    """Without a delta, and without the announcement, `output_item.done` says everything."""
+    """Without deltas and without `output_item.added`, `output_item.done` has the whole item."""
     events = [created()]
     for index, item in enumerate(output):
         events += [added(index, **{**item, "encrypted_content": "provisional"})] if announced else []
@@ -549,7 +549,7 @@ def test_a_text_that_is_repeated_continued_or_left_out_is_no_correction(final: s
 @pytest.mark.parametrize("name", ["x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch"])
 @pytest.mark.parametrize("target", FORMATS)
 def test_searches_that_xai_has_run_are_no_calls_for_the_client(name: str, target: str) -> None:
-    """They are custom tool calls without results, as recorded; a client would run them, or say that it cannot."""
+    """They are custom tool calls without results, as recorded; a client would run them or fail."""
     fields = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_call_1", "name": name}
     item = {**fields, "input": '{"query": "x"}', "status": "completed"}
     found = message(output_text("Found."), status="completed")
@@ -751,7 +751,7 @@ def test_texts_that_follow_each_other_share_an_item() -> None:
     assert items[1]["arguments"] == "{}"
 
 
-def test_a_failure_leaves_open_what_was_open() -> None:
+def test_a_failure_closes_no_open_item() -> None:
     cut: list[AnyEvent] = [PartStart(0, ToolCall("c", "f")), PartDelta(0, '{"a'), PartEnd(0, incomplete=True)]
     found = payloads_of([StreamStart("r", "m", 1), *cut, StreamFailed(dragoman.ir.Failure("overloaded", "busy"))])
     assert [payload["type"] for payload in found[-2:]] == ["error", "response.failed"]

@@ -148,7 +148,7 @@ def test_any_text_is_decoded_unchanged(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["index", "text", "text_delta", ",", ":", "~dragoman~probe~"])
-def test_a_text_that_stands_elsewhere_too(text: str) -> None:
+def test_a_text_that_also_occurs_elsewhere_in_the_event_is_unchanged(text: str) -> None:
     chunks = [delta(text), delta(text), delta("other"), delta("more")]
     assert events_of(chunks) == read_in_full(chunks)
 
@@ -197,7 +197,7 @@ def test_calls_in_turns_keep_their_fragments_apart() -> None:
 @pytest.mark.parametrize("source", WAYS)
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "openai-responses"])
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_empty_fragments_say_nothing_in_any_cut(source: str, target: str, size: int) -> None:
+def test_empty_fragments_are_skipped_in_any_cut(source: str, target: str, size: int) -> None:
     if source == target:
         pytest.skip("the bytes pass unchanged")
     start, event = WAYS[source]

@@ -94,7 +94,7 @@ def test_odd_frames_read_as_they_would_in_full(odd: bytes, padding: str | None) 
 @pytest.mark.parametrize(
     "content_block", [b'{"signature":"s"}', b'{"text":"b","signature":"s"}', b'{"redactedContent":"eA=="}']
 )
-def test_what_stands_beside_a_thought_is_not_lost(content_block: bytes) -> None:
+def test_keys_beside_a_thought_are_not_lost(content_block: bytes) -> None:
     thought = delta(b'{"reasoningContent":{"text":"a"}}')
     chunks = [START, thought, thought, delta(b'{"reasoningContent":' + content_block + b"}"), STOP, END]
     events = events_of("bedrock-converse", chunks)

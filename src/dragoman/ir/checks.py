@@ -127,7 +127,9 @@ def describe(value: Any) -> str:
         return f"the string {value[:_SHOWN]!r}{'…' if len(value) > _SHOWN else ''}"
     if isinstance(value, bool | int | float):
         return f"{_short(value)} ({type(value).__name__})"
-    if isinstance(value, list | tuple | dict | bytes):
+    if isinstance(value, bytes):
+        return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
+    if isinstance(value, list | tuple | dict):
         return f"{_article(type(value).__name__)} of {len(value)}" if value else f"an empty {type(value).__name__}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
