@@ -93,6 +93,11 @@ class EncodeError(DragomanError, ValueError):
         self.target = target
         super().__init__(f"{target}: {reason} - at {path}")
 
+    def move_to(self, path: str) -> None:
+        """Change the path, when the place in the client's body is found out."""
+        self.path = path
+        self.args = (f"{self.target}: {self.reason} - at {path}",)
+
 
 class LossRefused(EncodeError):
     """Raised instead of returning losses if ``strict=True``; notes alone do not raise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import structs
@@ -156,6 +157,9 @@ def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except _UNWRITABLE as error:
         raise _unwritable(error, outgoing) from error
+    except EncodeError as error:
+        error.move_to(_path_in_source(error.path, request, paths))
+        raise
     if log.entries:
         if strict:
             _refuse_losses(log, request, outgoing, paths)
@@ -188,6 +192,21 @@ def _refuse_losses(log: LossLog, root: Request | Completion, outgoing: Codec, pa
     refused = [loss for loss in log.resolve(root, paths) if loss.refusable]
     if refused:
         raise LossRefused(refused, target=outgoing.name)
+
+
+_PLACE = re.compile(r"\$(?:\.messages\[(\d+)\](?:\.parts\[(\d+)\])?|\.tools\[(\d+)\])?(?:\.(.*))?")
+
+
+def _path_in_source(path: str, request: Request, paths: JsonPaths) -> str:
+    """Return the place in the client's body of a path in the intermediate format."""
+    found = _PLACE.fullmatch(path)
+    if found is None:
+        return path
+    message, part, tool = (None if index is None else int(index) for index in found.group(1, 2, 3))
+    try:
+        return paths(request)(message, tool if message is None else part, found[4] or "")
+    except IndexError:  # a pass changed the request
+        return path
 
 
 _UNWRITABLE = (UnicodeEncodeError, RecursionError)

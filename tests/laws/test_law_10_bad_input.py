@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import DecodeError, DragomanError, LimitExceeded, UnknownFormat
+from dragoman.errors import DecodeError, DragomanError, EncodeError, LimitExceeded, UnknownFormat
 from tests import strategies
 from tests.support.cases import each
-from tests.support.formats import FORMATS
+from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
 pytestmark = promise("law:10-bad-input-good-words")
@@ -198,3 +198,65 @@ def test_errors_say_whose_fault_it_is() -> None:
     assert str(error) == "gemini request: expected str, got int - at $.a[0]"
     assert isinstance(error, ValueError)
     assert issubclass(LimitExceeded, DecodeError)
+
+
+# ── what a target refuses: the error points into the client's body ────────────────────────────────────────────
+
+_OPAQUE: dict[str, tuple[dict[str, Any], str]] = {
+    "openai-chat": ({"messages": [{"role": "user", "content": [{"type": "odd"}]}]}, "$.messages"),
+    "openai-responses": ({"input": [{"type": "odd"}]}, "$.input"),
+    "anthropic-messages": (
+        {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "odd"}]}]},
+        "$.messages",
+    ),
+    "gemini": ({"contents": []}, "$.contents"),
+    "bedrock-converse": ({"messages": []}, "$.messages"),
+    "cohere-chat": ({"messages": []}, "$.messages"),
+    "ollama-chat": ({"messages": []}, "$.messages"),
+    "gemini-interactions": ({"input": []}, "$.input"),
+}
+_SCHEMA = {"type": "string"}
+_HELLO = {"messages": [{"role": "user", "content": "hi"}]}
+_TOOLS: dict[str, tuple[dict[str, Any], str]] = {
+    "openai-chat": (
+        {**_HELLO, "tools": [{"type": "function", "function": {"name": "f", "parameters": _SCHEMA}}]},
+        "$.tools[0].function.parameters",
+    ),
+    "openai-responses": (
+        {"input": "hi", "tools": [{"type": "function", "name": "f", "parameters": _SCHEMA}]},
+        "$.tools[0].parameters",
+    ),
+    "gemini": (
+        {
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+            "tools": [
+                {"googleSearch": {}},
+                {"function_declarations": [{"name": "f", "parameters_json_schema": _SCHEMA}]},
+            ],
+        },
+        "$.tools[1].function_declarations[0].parameters_json_schema",
+    ),
+}
+
+
+@each("source", list(_OPAQUE))
+def test_a_request_of_which_nothing_is_left(source: str) -> None:
+    body, path = _OPAQUE[source]
+    refused: list[EncodeError] = []
+    for target in FORMATS:
+        if FAMILY[target] != FAMILY[source]:
+            try:
+                dragoman.translate_request(body, source=source, target=target)
+            except EncodeError as error:
+                refused.append(error)
+    assert refused
+    assert {error.path for error in refused} == {path}
+    assert all(str(error).endswith(f"at {path}") for error in refused)
+
+
+@each("source", list(_TOOLS))
+def test_a_schema_that_the_target_refuses(source: str) -> None:
+    body, path = _TOOLS[source]
+    with pytest.raises(EncodeError) as raised:
+        dragoman.translate_request(body, source=source, target="anthropic-messages")
+    assert raised.value.path == path

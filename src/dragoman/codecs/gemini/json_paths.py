@@ -39,6 +39,7 @@ from dragoman.losses import PathsWithPieces, Tables, paths_by_class, paths_by_ta
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
 _SETTINGS = {
+    "messages": "$.contents",
     "reasoning.budget_tokens": f"{_CONFIG}.thinkingConfig.thinkingBudget",
     "reasoning.effort": f"{_CONFIG}.thinkingConfig.thinkingLevel",
     "reasoning.visible": f"{_CONFIG}.thinkingConfig.includeThoughts",

@@ -46,6 +46,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     ToolCall: {"arguments_text": "arguments"},
 }
 _KEYS = {name: key for key, (name, _, _) in SHARED.items()} | {
+    "messages": "input",
     "generationConfig.responseModalities": "response_modalities",
     "reasoning.visible": "generation_config.thinking_summaries",
     "reasoning.thinking_summaries": "generation_config.thinking_summaries",

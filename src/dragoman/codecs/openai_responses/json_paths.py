@@ -131,6 +131,8 @@ def _carrier_of(part: Text | Image, item: int) -> int:
 
 @lru_cache(maxsize=512)
 def _setting_path(field: str) -> str:
+    if field == "messages":
+        return "$.input"
     head, _, rest = field.partition(".")
     if head == "reasoning" and rest in _OF_REASONING:
         return f"$.reasoning.{_OF_REASONING[rest]}"

@@ -228,7 +228,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:
         if not native and not _has_state(extra):
-            raise EncodeError(path="$.input", reason="no message has content that this API can hold", target=NAME)
+            raise EncodeError(path="$.messages", reason="no message has content that this API can hold", target=NAME)
         items = UNSET
     tools = (encode_tools(request.tools, log, native=native) if request.tools else None) or UNSET
     is_choosable = tools is not UNSET or native
