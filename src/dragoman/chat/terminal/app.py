@@ -45,7 +45,7 @@ class TerminalChat:
             self._screen.line(f"{names} @all; other text goes to {default}. Help: /help.", "dim")
             runner.run(self._warn_of_unready())
             self._session.offer_drafts()
-        with self._service.watch(self._on_event):
+        with self._service.watch(self._on_event), self._modes.while_chatting():
             while not self._session.leaving:
                 try:
                     self._next(runner)

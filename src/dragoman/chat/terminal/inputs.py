@@ -27,25 +27,35 @@ def is_interactive() -> bool:
 
 
 class TerminalModes:
-    """How the terminal treats keys while no line is being edited."""
+    """How the terminal treats keys while no line is being edited.
+
+    Ctrl-D stays a key like any other: the kernel would keep it as the end of a line, and turn that into a NUL when
+    readline takes the terminal over. That can happen at any moment before readline does, not only during an answer.
+    """
 
     def __init__(self) -> None:
         self._termios: Any = import_module("termios") if is_interactive() and find_spec("termios") is not None else None
         self._usual: list[Any] = [] if self._termios is None else self._termios.tcgetattr(sys.stdin)
 
-    def while_answering(self) -> AbstractContextManager[None]:
-        """Nothing typed is echoed, so that it does not disturb the drawing; all of it is read at the next prompt.
+    def while_chatting(self) -> AbstractContextManager[None]:
+        """For the whole chat. Where GNU readline does not read the lines, the kernel must know Ctrl-D."""
+        if self._termios is None or not _is_gnu_readline():
+            return nullcontext()
+        return self._set(self._ordinary_eof_key())
 
-        Ctrl-D stays a key like any other: the kernel would keep it as the end of a line, and turn that into a NUL
-        when readline takes the terminal over.
-        """
+    def while_answering(self) -> AbstractContextManager[None]:
+        """Nothing typed is echoed, so that it does not disturb the drawing; all of it is read at the next prompt."""
         if self._termios is None:
             return nullcontext()
-        modes = [*self._usual]
+        modes = self._ordinary_eof_key()
         modes[_LOCAL_MODES] &= ~self._termios.ECHO
+        return self._set(modes)
+
+    def _ordinary_eof_key(self) -> list[Any]:
+        modes = [*self._usual]
         modes[_SPECIAL_KEYS] = [*modes[_SPECIAL_KEYS]]
         modes[_SPECIAL_KEYS][self._termios.VEOF] = _DISABLED
-        return self._set(modes)
+        return modes
 
     def while_asking(self) -> AbstractContextManager[None]:
         """The usual modes again, for a question within an answer."""
@@ -59,6 +69,10 @@ class TerminalModes:
             yield
         finally:
             self._termios.tcsetattr(sys.stdin, self._termios.TCSANOW, before)
+
+
+def _is_gnu_readline() -> bool:
+    return find_spec("readline") is not None and "libedit" not in str(import_module("readline").__doc__)
 
 
 class LineReader:
@@ -79,7 +93,7 @@ class LineReader:
         self._readline.set_completer_delims(" \t\n")
         self._readline.set_completer(self._complete)
         self._readline.set_auto_history(False)  # answers to prompts do not belong in the history
-        for line in _LIBEDIT if "libedit" in str(self._readline.__doc__) else _GNU:
+        for line in _GNU if _is_gnu_readline() else _LIBEDIT:
             self._readline.parse_and_bind(line)
         if self._history is not None and self._history.exists():
             try:
