@@ -2,9 +2,13 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
+import tty
 import urllib.request
 from pathlib import Path
 
@@ -12,7 +16,7 @@ import pytest
 
 from dragoman.chat.stores import FileStore
 from dragoman.chat.terminal.commands import COMMANDS
-from dragoman.chat.terminal.inputs import completions
+from dragoman.chat.terminal.inputs import TerminalModes, completions
 from dragoman.sim.server import Simulator
 from dragoman.terminal import harmless
 from tests.support.promises import promise
@@ -315,3 +319,21 @@ def test_tools_come_from_python_files_and_from_mcp_servers(environment: dict[str
     assert "Say it loudly." in out.stdout
     assert out.stdout.count("<- shout HEY") == 4
     assert '<- add {"result":5}' in out.stdout
+
+
+@promise("chat:terminal-interrupt")
+def test_ctrl_d_between_an_answer_and_its_prompt_is_still_that_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel would keep it as the end of a line, and hand it to readline as a NUL."""
+    keyboard, screen = pty.openpty()
+    with open(keyboard, "wb", buffering=0) as typed, open(screen) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        modes = TerminalModes()
+        usual = termios.tcgetattr(stdin)
+        with modes.while_chatting():
+            with modes.while_answering():
+                pass
+            typed.write(b"\x04\n")
+            assert select.select([stdin], [], [], PATIENCE)[0]
+            tty.setcbreak(stdin)  # as readline does
+            assert os.read(stdin.fileno(), 9) == b"\x04\n"
+        assert termios.tcgetattr(stdin) == usual
