@@ -325,7 +325,7 @@ def test_tools_come_from_python_files_and_from_mcp_servers(environment: dict[str
 def test_ctrl_d_between_an_answer_and_its_prompt_is_still_that_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel would keep it as the end of a line, and hand it to readline as a NUL."""
     keyboard, screen = pty.openpty()
-    with open(keyboard, "wb", buffering=0) as typed, open(screen) as stdin:
+    with os.fdopen(keyboard, "wb", buffering=0) as typed, os.fdopen(screen) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         modes = TerminalModes()
         usual = termios.tcgetattr(stdin)
