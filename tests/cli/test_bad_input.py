@@ -102,6 +102,14 @@ def test_inspect_says_the_same(content: bytes, words: tuple[str, ...], tmp_path:
         (("convert", "in.json", "--from", "all", "--to", "gemini"), "unknown format 'all'"),
         (("inspect", "in.json", "--from", "vertx"), "did you mean 'vertex'?"),
         (("inspect", "missing.json"), "cannot read missing.json"),
+        (
+            ("convert", "in.json", "--to", "gemini", "--repotr"),
+            "dragoman convert: unknown option --repotr: did you mean --report? (see: dragoman convert --help)",
+        ),
+        (("batch", "convert", "in.json", "--sampel=1", "--to", "gemini", "-o", "out"), "did you mean --sample?"),
+        (("inspect", "in.json", "--zzz"), "dragoman inspect: unknown option --zzz (see: dragoman inspect --help)"),
+        (("--verison",), "dragoman: unknown option --verison: did you mean --version?"),
+        (("inspect", "in.json", "in.json"), "dragoman inspect: unexpected argument 'in.json' (see:"),
     ],
 )
 def test_what_cannot_be_read_written_or_named(

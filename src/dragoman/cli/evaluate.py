@@ -9,11 +9,13 @@ from dragoman.cli.ask import add_connection
 
 SUMMARY = "run a file of cases against several models and compare them"
 DESCRIPTION = """\
-Each case is a prompt and what is expected of the answer: `contains`, `lacks`,
+Runs the cases of a file against several models and prints a table of the models:
+passed cases with a 95 % interval (Wilson), cost by the catalogue, and the median
+time with a 95 % interval (bootstrap). Failed cases follow.
+
+A case is a prompt and what is expected of the answer: `contains`, `lacks`,
 `matches` (a regular expression), `equals` (text or JSON) and `calls` (names of
-tools). The file is JSON Lines, or TOML with [[case]] tables. Prints a table of
-models: passed cases with a 95 % interval (Wilson), cost by the catalogue, and the
-median time with a 95 % interval (bootstrap). Failed cases follow.
+tools). The file is JSON Lines, or TOML with [[case]] tables.
 """
 EXAMPLES = """\
 examples:

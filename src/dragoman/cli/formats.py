@@ -8,8 +8,9 @@ SUMMARY = "list the formats"
 DESCRIPTION = """\
 Lists the formats, the family each belongs to (formats of one family understand
 each other's signatures and private fields), and where a request is sent.
-No API uses the rest: batch files of providers (for `dragoman batch`), stored
-conversations (training data, logs of agents, exports) and stored histories.
+The formats below them belong to files, not to an API: batch files of providers
+(for `dragoman batch`), stored conversations (training data, logs of agents,
+exports) and stored histories.
 """
 EXAMPLES = ""
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from dragoman.cli import (
     ask,
@@ -69,6 +69,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see: {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuses unknown arguments here, where the command is known; argparse would leave that to the top parser."""
+        namespace, rest = super().parse_known_args(args, namespace)
+        if rest and rest[0].startswith("-"):
+            from difflib import get_close_matches
+
+            name = rest[0].partition("=")[0]
+            options = [option for action in self._actions for option in action.option_strings]
+            close = get_close_matches(name, options, n=1)
+            self.error(f"unknown option {name}" + (f": did you mean {close[0]}?" if close else ""))
+        if rest:
+            self.error(f"unexpected argument {rest[0]!r}")
+        return namespace, rest
 
 
 class _Version(argparse.Action):

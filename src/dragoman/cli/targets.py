@@ -127,5 +127,5 @@ def explain(error: NotConfigured, provider: str) -> str:
     if error.missing != "api_key" or row is None or "--config" in str(error):
         return _ARGUMENT.sub(lambda found: f", or give --{found[1].replace('_', '-')}", str(error))
     variable = row.key_environment[0] if row.key_environment else ""
-    ways = f"dragoman keys set {row.name}" + (f", or set {variable}" if variable else "")
+    ways = f"`dragoman keys set {row.name}`" + (f", or set {variable}" if variable else "")
     return f"no key for {row.name}: run {ways}"
