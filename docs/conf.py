@@ -117,7 +117,11 @@ def _as_text(match: re.Match[str]) -> str:
 
 def _read_docstring(app: Sphinx, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:  # noqa: ARG001 - the signature is Sphinx's
     """Docstrings are plain text with code between backticks, not reStructuredText."""
-    lines[:] = [line if line.startswith("    ") else _MARK.sub(_as_text, line) for line in lines]
+    is_program = False  # from a prompt to the next empty line
+    for number, line in enumerate(lines):
+        is_program = line.startswith(">>>") or (is_program and line != "")
+        if not is_program and not line.startswith("    "):
+            lines[number] = _MARK.sub(_as_text, line)
 
 
 # A kind of name: its heading, its directive, and whether a value is of that kind.

@@ -14,7 +14,7 @@ from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[1]
 # Replaced decisions describe code that was removed, and the changelog describes older versions.
-HISTORY = frozenset({"CHANGELOG.md", "docs/decisions/0007-the-short-way.md", "docs/decisions/0013-gateway-server.md"})
+HISTORY = frozenset({"CHANGELOG.md", "docs/decisions/0007-fast-path.md", "docs/decisions/0013-gateway-server.md"})
 # Files of a user's own project or made by tools, and those of the invented format of docs/adding-a-format.md.
 OF_READERS = frozenset(
     {"agent.py", "check.py", "poetry.lock", "tool.py", "tools.py", "uv.lock", "weather.py", "web/node_modules"}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class DragomanError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base class of all errors that dragoman raises on purpose."""
 
 
 _MALFORMED = ("JSON is malformed: ", "malformed text: ")

@@ -13,7 +13,7 @@ SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
 
 
 class Loss(Struct, frozen=True, order=True, gc=False):
-    """One thing that did not cross unchanged.
+    """One thing that a conversion changed, added or left out.
 
     `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target requires
     something that the source does not have, so it was added. `noted`: no content is lost, only a provider's bookkeeping
@@ -28,7 +28,7 @@ class Loss(Struct, frozen=True, order=True, gc=False):
 
     @property
     def refusable(self) -> bool:
-        """Whether `strict` refuses it: all but notes."""
+        """Whether `strict` refuses it. Only notes are accepted."""
         return self.severity != "noted"
 
     def __str__(self) -> str:

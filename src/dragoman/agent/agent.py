@@ -229,7 +229,7 @@ class Agent(Generic[OutputT]):
         return tuple(self._tools.values())
 
     def add_tools(self, tools: Iterable[AnyTool]) -> None:
-        """Add tools: functions, `Tool`s, and tools that the provider runs itself (`ProviderTool`)."""
+        """Add tools: functions, `Tool` objects, and tools that the provider runs itself (`ProviderTool`)."""
         if isinstance(tools, str | Tool) or not isinstance(tools, Iterable):
             raise InvalidType(path="tools", expected="a list", found=type(tools).__name__, hint="put it into a list")
         for place, given in enumerate(tools):
@@ -317,7 +317,7 @@ class Agent(Generic[OutputT]):
         return twin
 
     def cancel(self) -> None:
-        """End the current run in order: steps are closed, calls are answered, and there is no `final`."""
+        """Cancel the current run. Open steps end, waiting calls get an error result, and there is no event `final`."""
         if self._run is not None:
             self._run.loop.cancel()
 

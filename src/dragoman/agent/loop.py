@@ -99,7 +99,7 @@ class Loop:
         return ending
 
     def cancel(self) -> None:
-        """End the run in order; no effect once its last event has been sent."""
+        """Cancel the run; no effect once its last event has been sent."""
         if not self._cancelled and not self._ended:
             self._cancelled = True
             if self._task is not None:

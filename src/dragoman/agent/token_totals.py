@@ -12,7 +12,7 @@ _COUNTS = ("input", "output", "cached", "cache_written", "reasoning", "image", "
 
 
 class Account(Struct, frozen=True):
-    """Requests to one model and the tokens it counted. Requests without usage do not count."""
+    """Requests to one model and the tokens that it reported. Requests without usage are not counted."""
 
     calls: int = 0
     usage: Usage = Usage()

@@ -204,7 +204,7 @@ def _chunk_call(content: Any, place: str) -> ToolCall | tuple[str, Mapping[str, 
 
 
 class EchoDriver(ScriptedDriver):
-    """Answers with the user's newest text."""
+    """A driver that answers with the user's newest text."""
 
     def __init__(self, *, name: str = "echo/test", defaults: Defaults | None = None) -> None:
         super().__init__(_echo, name=name, defaults=defaults)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Signature(Value, frozen=True):
-    """Opaque vendor data owed back to the family that minted it, on the same part, and to no other (law 6)."""
+    """Opaque data of a vendor, such as a thought signature. It returns to that vendor on the same part (law 6)."""
 
     family: str
     data: str

@@ -342,10 +342,10 @@ def encode_message(message: Message, target: str, *, model: str | None = None, s
 def encode_messages(
     messages: Sequence[Message], target: str, *, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
-    """A stretch of a conversation as messages of format `target`, made legal like a whole request.
+    """Consecutive messages of a conversation as messages of format `target`, made legal like a whole request.
 
-    It may begin with results whose calls came before, and end with calls that are not answered yet. System text has no
-    place in the list where the API has a field for it: it is reported, and `encode_request` writes it.
+    They may begin with results whose calls came before, and end with calls that are not answered yet. If the API has a
+    field for system text, system messages cannot be in the list: they are reported, and `encode_request` writes them.
     """
     messages = _listed(messages, Message, "Message", target)
     wires, losses = _encode_messages(messages, target, model) if messages else ([], [])
