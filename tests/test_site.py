@@ -79,9 +79,9 @@ def test_the_site_builds_and_no_link_is_broken(site: Path) -> None:
 # Hosts that the pages link to. They are not contacted: the test checks the form of a link, and that its host is known.
 HOSTS = frozenset(
     {
-        "agentgateway.dev", "ai.pydantic.dev", "dev.to", "docs.getbifrost.ai", "docs.litellm.ai", "docsearch.algolia.com", "github.com",
-        "glama.ai", "opentelemetry.io", "portkey.ai", "pypi.org", "raw.githubusercontent.com", "www.mintlify.com",
-        "www.npmjs.com",
+        "agentgateway.dev", "ai.pydantic.dev", "dev.to", "docs.getbifrost.ai", "docs.litellm.ai",
+        "docsearch.algolia.com", "github.com", "glama.ai", "opentelemetry.io", "portkey.ai", "pypi.org",
+        "raw.githubusercontent.com", "www.mintlify.com", "www.npmjs.com",
     }
 )  # fmt: skip
 _EXTERNAL = re.compile(r"\]\((https?://[^)\s]*)\)")
