@@ -50,6 +50,7 @@ FILES = {
     "messages-as-text.jsonl": (json.dumps({"messages": json.dumps(MESSAGES)}).encode() + b"\n" + LINES, 3, 0),
     "records-as-text.jsonl": (json.dumps(record().decode()).encode() + b"\n" + LINES, 3, 0),
     "empty.jsonl": (b"", 0, 0),
+    "empty.json": (b"[]\n", 0, 0),
 }
 
 
@@ -94,6 +95,7 @@ PIPED = {
     "long array in one line": (b"[%s]" % b",".join([LINES.splitlines()[0]] * 400), 400),
     "messages in one line": (b"[%s]" % b",".join([b'{"type": "message", "role": "user", "content": "hi"}'] * 400), 1),
     "brackets in one line": (b"[]]]", 0),
+    "empty array": (b"[]\n", 0),
     "session": (b"".join(json.dumps(line).encode() + b"\n" for line in CLAUDE_CODE), 1),
     "messages": (FILES["messages.jsonl"][0], 2),
 }
@@ -104,7 +106,24 @@ def test_stdin_may_be_what_a_file_may_be(tmp_path: Path, monkeypatch: pytest.Mon
         stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content), 1 << 14))
         monkeypatch.setattr("sys.stdin", stdin)
         report = convert("-", str(tmp_path / f"{name}.jsonl"), target="openai-chat", model="m")
-        assert (report.tally.converted, report.tally.rejected) == (good, int(not good)), name
+        assert (report.tally.converted, report.tally.rejected) == (good, int(name == "brackets in one line")), name
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_what_a_job_wrote_is_read_without_its_rejects_and_report(tmp_path: Path, suffix: str) -> None:
+    source, shards, files = tmp_path / "in.jsonl", tmp_path / "shards", tmp_path / "files"
+    files.mkdir()
+    source.write_bytes(LINES + b"no JSON\n")
+    for output, options in ((shards, ["--output-format", suffix]), (files / f"out.{suffix}", [])):
+        done = run("batch", "convert", str(source), "--to", "gemini", "-o", str(output), *options)
+        assert b"1 rejected" in done.stderr
+    for number, written in enumerate((shards, files, f"{shards}/*.jso*", f"{files}/*")):
+        if suffix == "parquet" and number == 2:
+            continue  # only the shards match
+        report = convert(str(written), str(tmp_path / f"{number}.jsonl"), target="ollama-chat", model="m")
+        assert (report.tally.converted, report.tally.rejected) == (2, 0), written
+    (tmp_path / "rejects.jsonl").write_bytes(LINES)  # a file of that name, not beside a report
+    assert convert(f"{tmp_path}/rej*", str(tmp_path / "own.jsonl"), target="gemini").tally.converted == 2
 
 
 def test_a_folder_of_json_files(tmp_path: Path) -> None:

@@ -156,14 +156,15 @@ def _local_paths(name: str) -> list[str]:
         return [str(path / file) for file in _data_files(name, files)]
     if path.exists():
         return [name]
-    return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
+    matching = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
+    return [file for file in matching if not _is_about_a_job(file, lambda beside: Path(beside).exists())]
 
 
 def _remote_paths(name: str) -> list[str]:
     files, path = remote_file_system(name)
     scheme = name.partition("://")[0]
     if any(sign in path for sign in "*?["):
-        found = sorted(files.glob(path))
+        found = [file for file in sorted(files.glob(path)) if not _is_about_a_job(file, files.exists)]
     elif scheme not in _WITHOUT_FOLDERS and files.isdir(path):
         root = path.rstrip("/") + "/"
         found = [root + file for file in _data_files(name, [file.removeprefix(root) for file in files.find(path)])]
@@ -185,10 +186,22 @@ def _data_files(name: str, files: Sequence[str]) -> list[str]:
 
 
 def _is_data(file: PurePosixPath, known: set[str]) -> bool:
-    """Return whether a file of a folder has records: not the state of a job, nor what `datasets` keeps beside them."""
+    """Return whether a file of a folder has records: not what a job or `datasets` keeps beside them."""
     if ".batch" in file.parts or file.name.startswith((".", "cache-")):
         return False
+    if _is_about_a_job(str(file), known.__contains__):
+        return False
     return file.name not in _ABOUT_DATA or not any(str(file.parent / name) in known for name in _ABOUT_DATA[:2])
+
+
+_REPORT = ("report.json", "report.html")
+
+
+def _is_about_a_job(path: str, exists: Callable[[str], bool]) -> bool:
+    """Return whether a job wrote this file beside its output: its report, or rejects that have a report."""
+    start = next((path.removesuffix(end) for end in ("rejects.jsonl", *_REPORT) if path.endswith(end)), None)
+    is_about_one = start is not None and (not start or start[-1] in "/\\.")
+    return is_about_one and all(exists(f"{start}{name}") for name in _REPORT)
 
 
 _TABLE_STARTS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow", b"SQLite format 3\0": "SQLite"}
@@ -207,7 +220,7 @@ def _stdin_source() -> Source:
     line, end, _ = text.partition(b"\n")
     goes_on = bool(end) and text.startswith((b"[", b"{")) and exact_json(line.strip()) is None
     is_array = goes_on and (text.startswith(b"[") or _are_printed(text) or line.strip() == b"{")
-    is_array = is_array or (text.startswith(b"[") and _starts_with_a_record(text))
+    is_array = is_array or (text.startswith(b"[") and (text.split() == [b"[]"] or _starts_with_a_record(text)))
     return Source(STDIN, "array" if is_array else "lines", compression)
 
 
@@ -298,8 +311,8 @@ def _text_layout(text: bytes, suffix: str) -> Layout:
         return "array" if rest and _are_printed(text) else "lines"
     if not text.startswith(b"[") or suffix in _LINES or rest.strip() or _is_known(line):
         return "lines"
-    first = next(iter(parse_json(value) or ()), None)
-    return "array" if first is not None and _is_known(encode_json(first)) else "lines"
+    elements = parse_json(value)
+    return "array" if not elements or _is_known(encode_json(elements[0])) else "lines"
 
 
 def _are_printed(text: bytes) -> bool:
