@@ -20,7 +20,7 @@ from dragoman.errors import LimitExceeded, provider_error
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.relay import Relay
 from dragoman.ir import Failure
-from tests.gateway.running import RunningGateway, configured, send
+from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.served import served
 from tests.gateway.test_failures import chat
@@ -338,6 +338,30 @@ def test_a_stream_that_ends_within_an_event_is_cut_for_the_client_too() -> None:
         translated = send(gateway.url, CLIENTS[1], {**chat("p/m"), "max_tokens": 9, "stream": True})
         assert b"event: error" in translated.body
         assert [line["failure"] for line in gateway.requests(2)] == ["truncated", "truncated"]
+
+
+def test_what_came_before_a_cut_still_arrives() -> None:
+    """A client that gets no head takes its request for an unprocessed one, and sends it again."""
+    whole = chunk(delta={"content": "a"})
+    begun = reply(whole + chunk(delta={"content": "b"})[:30], headers=STREAM)
+    body = json.dumps({**chat("p/m"), "stream": True}).encode()
+    request = b"POST /v1/chat/completions HTTP/%b\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b"
+    with scripted(begun) as upstream, RunningGateway(configured(upstream.table("p", more=PATIENT))) as gateway:
+        for version in (b"1.1", b"1.0"):
+            with connected(gateway.url) as sock:
+                sock.sendall(request % (version, len(body), body))
+                received, is_reset = bytearray(), False
+                try:
+                    while data := sock.recv(65536):
+                        received += data
+                except ConnectionResetError:
+                    is_reset = True
+            if version == b"1.1":
+                assert received.startswith(b"HTTP/1.1 200 ")
+                assert whole in received
+            # Without chunks only a reset shows that the answer is incomplete.
+            assert is_reset == (version == b"1.0")
+            assert not received.endswith(b"0\r\n\r\n")
 
 
 def test_an_answer_without_a_message_permits_the_fallback() -> None:

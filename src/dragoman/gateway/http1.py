@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
+import sys
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,6 +38,8 @@ _NO_BODY = frozenset({204, 304})
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _LINGER = 2.0
 """Seconds that a client that is still sending has to read the answer before the connection is cut."""
+_NO_LINGER = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+"""The option of a socket with which closing it sends a reset."""
 _MAX_PIPELINED = 64
 _FRAMING = ("content-length", "transfer-encoding")
 
@@ -201,6 +205,11 @@ class Http1Exchange(Exchange):
             self._reader.release()
 
     # ── the answer ──
+
+    @property
+    def ends_visibly(self) -> bool:
+        """Whether the client can tell an incomplete answer from a whole one: it lacks the last chunk."""
+        return self.started and self._chunked and not self.quiet
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.started = self.whole = True
@@ -577,11 +586,12 @@ class Http1Connection(BufferedReader):
         if self._transport is None:
             return
         now = self._began = self.server.loop.time()
-        if not exchange.whole:  # only a reset can signal that the answer is incomplete
-            self.abort()
+        if not exchange.whole and not (exchange.ends_visibly and exchange.complete):
+            self._reset()
         elif not exchange.complete:
             self._linger()
-        elif not exchange.keep or self.server.closing:
+        elif not (exchange.whole and exchange.keep) or self.server.closing:
+            # What was written still arrives: without its head, a client would take the request for an unprocessed one.
             self.server.outbox.flush(self._transport)
             self._transport.close()
             self.due = now + self.server.limits.write_seconds  # the client may not read the rest
@@ -661,6 +671,14 @@ class Http1Connection(BufferedReader):
         elif self._task is None and self._transport is not None:
             self.server.outbox.flush(self._transport)
             self._transport.close()
+
+    def _reset(self) -> None:
+        """Close with a reset, because a client without chunks takes a plain close for the end of the answer."""
+        line = None if self._transport is None else self._transport.get_extra_info("socket")
+        if line is not None:
+            with suppress(OSError):  # the connection is gone already
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:
