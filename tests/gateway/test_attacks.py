@@ -244,7 +244,7 @@ def fail(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 def test_stored_files_cannot_run_scripts_in_the_origin_of_the_page(status: str) -> None:
     """The user, who is logged in to the page, opens a link to a file that an attacker stored with their own key."""
-    html = b"{<script>fetch('/_/api/keys')</script>}"
+    html = b"""{"error": {"message": "<script>fetch('/_/api/keys')</script>"}}"""
     with (
         scripted(reply(html, status, {"content-type": "text/html"})) as upstream,
         RunningGateway(configured(upstream.table("openai", "openai"))) as gateway,

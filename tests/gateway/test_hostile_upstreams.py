@@ -24,6 +24,9 @@ from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.served import served
 from tests.gateway.test_failures import chat
+from tests.gateway.test_pairs import path_of
+from tests.sim.test_sim_pairs import FORMATS, first
+from tests.sim.wire import DOORS
 from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.waiting import PATIENCE
@@ -328,6 +331,25 @@ def test_a_key_with_escapes_or_in_a_header_is_hidden() -> None:
         assert refused.json["error"]["message"] == "Incorrect API key: [hidden]"
         assert answered.headers["x-ratelimit-note"] == "of [hidden]"
         assert KEY not in str([refused.headers, answered.headers])
+
+
+@pytest.mark.parametrize("kind", ["openai-chat", "anthropic", "cohere"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_key_in_any_part_of_an_error_is_hidden_in_every_format(kind: str, *, streamed: bool) -> None:
+    error = {"message": "no", "type": KEY, "code": KEY, "param": KEY}
+    quoted = {"type": "error", "error": error, "request_id": KEY, "id": KEY, "message": "no"}
+    names = ("x-request-id", "request-id", "x-debug-trace-id", "retry-after")
+    refusals = [reply(quoted, "400 Bad Request"), reply({}, "400 Bad Request", dict.fromkeys(names, KEY))]
+    with scripted(*refusals) as upstream, RunningGateway(configured(upstream.table("p", kind))) as gateway:
+        for format in FORMATS:
+            for answer in refusals:
+                upstream.replies = [answer]
+                body = {**first(format), **(DOORS[format].streams if streamed else {})}
+                sent = {**body, "model": "p/m"} if "model" in body else body
+                got = send(gateway.url, path_of(format, "p/m", streamed=streamed), sent, DOORS[format].headers)
+                assert got.status == 400, (format, got.body)
+                assert KEY not in str([got.headers, got.body]), format
+        assert KEY not in str(gateway.log.lines)
 
 
 def test_a_stream_that_ends_within_an_event_is_cut_for_the_client_too() -> None:

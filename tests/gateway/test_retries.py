@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 import dragoman
-from tests.gateway.running import RunningGateway, configured, send
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, every_format, send
 from tests.gateway.scripted_upstream import NO_ANSWER, Reply, ScriptedUpstream, completion, reply, scripted
 from tests.gateway.test_failures import chat
 from tests.gateway.test_pairs import path_of
 from tests.sim.test_sim_pairs import FORMATS, first
 from tests.sim.wire import DOORS
+from tests.support.cases import each
 from tests.support.promises import promise
 
 ERROR = {"error": {"message": "try later", "type": "rate_limit_error", "code": None, "param": None}}
@@ -222,6 +224,27 @@ def test_a_broken_answer_permits_the_fallback(name: str, *, streamed: bool) -> N
         assert got.status == 200, got.body
         assert b"fine" in got.body
         assert (bad.count, other.count) == (1, 1)
+
+
+NO_ERRORS = ("[]", "[[[[", "{", "7")
+"""Bodies of failed requests that are errors in no format."""
+
+
+@promise("gateway:broken-answers", "gateway:own-words")
+@each("format", FORMATS)
+def test_a_refusal_that_is_not_an_error_of_the_format_becomes_one(dragoman_simulator: Simulator, format: str) -> None:
+    """Even if the client speaks the upstream's format: its SDK could not read the body."""
+    table = every_format(dragoman_simulator.url).providers[f"as-{format}"]
+    sent = {**first(format), "model": "p/m"} if "model" in first(format) else first(format)
+    with scripted(reply(b"")) as upstream:
+        region = f'region = "{table.region}"' if table.region else ""
+        setting = configured(upstream.table("p", table.kind, f"{region}\nbreaker = {{ failures = 100 }}"))
+        with RunningGateway(setting) as gateway:
+            for body in NO_ERRORS:
+                upstream.replies = [reply(body.encode(), "400 Bad Request")]
+                got = send(gateway.url, path_of(format, "p/m", streamed=False), sent, DOORS[format].headers)
+                assert got.status == 400, (body, got.body)
+                assert DOORS[format].message_of(got.json), (body, got.body)
 
 
 @promise("gateway:broken-answers")

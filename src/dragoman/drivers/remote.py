@@ -72,6 +72,8 @@ _SHOWN = 300
 _GENERAL = frozenset({"invalid_request", "server"})
 """If the body states only one of these, the status is more exact: some providers call a timeout a server error."""
 _USUAL_HEADERS = {"content-type": "application/json", "user-agent": f"dragoman/{dragoman.__version__}"}
+_WORDS = ("message", "code", "parameter", "request_id", "raw_type")
+"""Fields of a failure whose text comes from the provider."""
 # Our request ids: process and number of the call.
 _PROCESS = uuid.uuid4().hex
 _count = count()
@@ -377,11 +379,12 @@ def error_of(channel: Channel, failure: Failure) -> ProviderError:
         failure = structs.replace(failure, message=f"{failure.message}; is {channel.provider.title} running?")
     elif failure.status == _NOT_FOUND:
         failure = structs.replace(failure, message=failure.message + _hint_at_base_url(channel))
-    message, everything = failure.message, repr(failure)
-    if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
-        for secret in channel.credential.secrets:
-            message = secret.hide_in(message)
-        failure = structs.replace(failure, message=message, details=None, metadata=None)
+    secrets, everything = channel.credential.secrets, repr(failure)
+    if any(secret.hide_in(everything) != everything for secret in secrets):
+        words = {name: value for name in _WORDS if (value := getattr(failure, name))}
+        for secret in secrets:
+            words = {name: secret.hide_in(value) for name, value in words.items()}
+        failure = structs.replace(failure, **words, details=None, metadata=None)
     return provider_error(failure, provider=channel.provider.name)
 
 

@@ -432,7 +432,9 @@ def _attach_refusal(error: ProviderError, call: Call, channel: Channel, *, same:
     if not same or call.status is None or not call.received or not _is_error(error.status):
         return
     body = call.received[0]
-    if body.lstrip()[:1] not in {b"{", b"["}:  # a page of a proxy in between is not in the client's format
+    try:
+        channel.codec.decode_error(body, call.status, call.headers)
+    except DecodeError:  # the page of a proxy in between, or other JSON than an error of this format
         return
     if not quotes_key(channel, body):
         error.raw_refusal = Refusal(call.status, kept_headers(call.headers, channel), body)  # type: ignore[attr-defined]
