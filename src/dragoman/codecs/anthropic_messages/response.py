@@ -160,10 +160,10 @@ def encode_finish(
 
 def decode_usage(raw: Raw) -> Usage:
     """Decode the counts, with the wire's own object noted."""
-    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
+    return _usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
-def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
+def _usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     """Return the counts; input is a sum, as `input_tokens` excludes tokens read from or written to a cache."""
     written, cached, details = (
         wire.cache_creation_input_tokens,

@@ -126,9 +126,9 @@ def encode_error(failure: Failure) -> Encoded:
     if notes is None:
         message = message_of(failure, "Input is too long for requested model")
         return Encoded(encode_json(ErrorResponse(message)), (), "", headers, status)
-    return Encoded(encode_body(failure, notes), (), "", headers, failure.status or status)
+    return Encoded(_encode_body(failure, notes), (), "", headers, failure.status or status)
 
 
-def encode_body(failure: Failure, notes: Extra) -> bytes:
+def _encode_body(failure: Failure, notes: Extra) -> bytes:
     text = (_WRAPPING if "~wrapped" in notes else "") + failure.message
     return bytes(spliced(ErrorResponse(UNSET if "~message" in notes else text), notes))

@@ -308,11 +308,11 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
             server_names[call.tool_use_id] = call.name
             return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, exact(block))
         notes.call(call.tool_use_id, call.name)
-        return decode_call(call, block.extra or {})
+        return _decode_call(call, block.extra or {})
     if kind == "tool_result" and result is not UNSET and role != "system":
         name = notes.call_names.get(result.tool_use_id) or server_names.get(result.tool_use_id, "")
         if role == "user":
-            return decode_result(result, name, block.extra or {})
+            return _decode_result(result, name, block.extra or {})
         # The results of what the provider ran itself are within the assistant's turn.
         return _decode_hosted(ServerToolResult, result.tool_use_id, name, exact(block))
     # A call or result where the API takes none; kept whole, for the API itself to refuse.
@@ -325,7 +325,7 @@ def _decode_hosted(kind: type[ServerToolCall | ServerToolResult], call_id: str, 
     return kind(call_id, name, FAMILY, block, **fields)
 
 
-def decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
+def _decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
     exact, call_id, kind = wire.input, wire.tool_use_id, wire.type
     data = b"" if exact is UNSET else bytes(exact)
     odd = exact is UNSET or data[:1] != b"{"
@@ -351,7 +351,7 @@ def decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
     return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id), metadata=metadata)
 
 
-def decode_result(wire: ToolResultWire, name: str, beside: Extra) -> ToolResult:
+def _decode_result(wire: ToolResultWire, name: str, beside: Extra) -> ToolResult:
     content, call_id, status = wire.content, wire.tool_use_id, wire.status
     plain = wire.extra is UNSET and wire.type is UNSET and not beside and content is not UNSET and len(content) == 1
     if plain and status in (UNSET, "success", "error") and is_plain_text(content[0]):  # type: ignore[index]

@@ -128,10 +128,10 @@ def _word(reason: FinishReason, *, calls: bool, cut: bool) -> str:
 
 def decode_usage(raw: Raw) -> Usage:
     """Decode the counts, with the wire's own object noted."""
-    return usage_of(_counts.read(bytes(raw)), raw)
+    return _usage_of(_counts.read(bytes(raw)), raw)
 
 
-def usage_of(wire: UsageWire, raw: Raw) -> Usage:
+def _usage_of(wire: UsageWire, raw: Raw) -> Usage:
     read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
     # `inputTokens` excludes tokens read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)

@@ -243,15 +243,15 @@ class PartDecoder:
             b"{}"
         ):
             notes: Extra = {"~text": ABSENT} | (part_keys(wire) or {})
-            return Text("", signature=read_signature(wire, notes), metadata={FAMILY: notes})
+            return Text("", signature=_read_signature(wire, notes), metadata={FAMILY: notes})
         block = restored(wire)
         kind = "+".join(name for name in parse_json(block) if name not in {"thought", "thoughtSignature"})
-        return Opaque(FAMILY, kind, block, read_signature(wire, {}))
+        return Opaque(FAMILY, kind, block, _read_signature(wire, {}))
 
     def _decode_call(self, wire: Part, call: FunctionCall) -> ToolCall:
         index, self._calls = self._calls, self._calls + 1
         notes = part_notes(wire, functionCall=call_keys(call))
-        signature = None if wire.thought_signature is UNSET else read_signature(wire, notes)
+        signature = None if wire.thought_signature is UNSET else _read_signature(wire, notes)
         call_id, invented = call.id, False
         if call_id is UNSET or not call_id:
             if call_id is not UNSET:
@@ -277,7 +277,7 @@ class PartDecoder:
         """Decode code and searches that Google runs: kept verbatim, never executed or answered by the client."""
         block = extra.pop(member)
         notes = _with_thought(wire, extra)
-        signature = read_signature(wire, notes)
+        signature = _read_signature(wire, notes)
         parsed = parse_json(block)
         given = parsed.get("id") if isinstance(parsed, dict) else None
         tool = parsed.get("toolType", parsed.get("tool_type")) if isinstance(parsed, dict) else None
@@ -294,7 +294,7 @@ class PartDecoder:
     def _decode_served(self, wire: Part, answer: FunctionResponse) -> ServerToolResult:
         """Decode a response within the model's own content: an MCP server answered, not the client."""
         notes = part_notes(wire)
-        signature = read_signature(wire, notes)
+        signature = _read_signature(wire, notes)
         name = "" if answer.name is UNSET else answer.name
         call = self._served_call(answer.id, name)
         call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
@@ -328,7 +328,7 @@ def server_call(call: ToolCall) -> ServerToolCall:
     """Return the call as a server call, because the server answered it."""
     notes = notes_of(call)
     sends_id = not call.invented_id or notes.get("~id") == TRUE
-    block = Raw(encode_json({"functionCall": call_body(call, notes, sends_id=sends_id)}))
+    block = Raw(encode_json({"functionCall": _call_body(call, notes, sends_id=sends_id)}))
     fields = HOSTED.read_call(parse_json(block))
     return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata, **fields)
 
@@ -352,7 +352,7 @@ def _with_thought(wire: Part, notes: Extra) -> Extra:
     return notes
 
 
-def read_signature(wire: Part, notes: Extra) -> Signature | None:
+def _read_signature(wire: Part, notes: Extra) -> Signature | None:
     """Return the signature; placeholders for signatures that never existed are only kept in the notes."""
     data = wire.thought_signature
     if data is UNSET:
@@ -385,19 +385,19 @@ def _decode_text(wire: Part, text: str) -> Text | Reasoning:
     if wire.thought is True:
         notes = part_notes(wire)
         del notes["thought"]
-        signature = read_signature(wire, notes)
+        signature = _read_signature(wire, notes)
         if signature is None and not notes:
             return Reasoning(text, metadata=NATIVE_THOUGHT)
         return Reasoning(text, signature, metadata={FAMILY: notes | NATIVE_THOUGHT[FAMILY]})
     notes = part_notes(wire)
-    return Text(text, signature=read_signature(wire, notes), metadata={FAMILY: notes} if notes else None)
+    return Text(text, signature=_read_signature(wire, notes), metadata={FAMILY: notes} if notes else None)
 
 
 def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque:
     blob, file = wire.inline_data, wire.file_data
     signed = isinstance(wire, Part)
     notes = part_notes(wire)
-    signature = read_signature(wire, notes) if isinstance(wire, Part) else None
+    signature = _read_signature(wire, notes) if isinstance(wire, Part) else None
     if blob is not UNSET and file is UNSET and blob.data is not UNSET:
         media_type = None if blob.mime_type is UNSET else blob.mime_type
         if media_type is None:
@@ -453,7 +453,7 @@ def _detail_of(raw: Raw) -> str | None:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
+def _call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
     """Encode the functionCall object of a call."""
     arguments: Any = arguments_as_object(call)
     if "~args" in notes and call.parsed and not call.arguments:
@@ -589,7 +589,7 @@ class PartEncoder:
         if not notes:
             body = FunctionCallOut(call.name, arguments_as_object(call), call.id if sends_id else UNSET)
             return CallOut(body, signature)
-        return spliced(CallOut(call_body(call, notes, sends_id=sends_id), signature), notes)
+        return spliced(CallOut(_call_body(call, notes, sends_id=sends_id), signature), notes)
 
     def _server_call(self, part: ServerToolCall) -> WireValue:
         return self._server_block(part, part.block_held)

@@ -307,7 +307,7 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
             return Message("assistant", content)
         if calls:
             parts: list[AnyPart] = [Text(content)] if content else []
-            parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
+            parts += [_decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
             return Message("assistant", tuple(parts))
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     signed = foreign_signatures.read_signatures(extra)
@@ -329,7 +329,7 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
         extra[MODELLED + "images"] = EMPTY_LIST
     parts += foreign_signatures.text_parts(text, signed) if signed else [Text(text)] if text else []
     if calls:
-        parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
+        parts += [_decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = EMPTY_LIST
     if not parts and CONTENT not in extra:
@@ -337,7 +337,7 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
     return Message("assistant", tuple(parts), None, {FAMILY: extra} if extra else None)
 
 
-def decode_call(call: Call, seed: object, index: int, *, answer: bool = False) -> ToolCall:
+def _decode_call(call: Call, seed: object, index: int, *, answer: bool = False) -> ToolCall:
     """Decode a call. Answers usually give its index, histories usually do not; exceptions are noted."""
     function = call.function
     place = function.index

@@ -74,7 +74,7 @@ class PartEncoder:
         return self
 
     def _add_text(self, part: Text) -> None:
-        report_text(part, self._log)
+        _report_text(part, self._log)
         self.texts.append(part.text)
         if self._text_first and self.images:
             self._log.degrade(part, "", "place among the media", _APART)
@@ -136,7 +136,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any], None]] = PartHandlers[Callab
 ).by_type()
 
 
-def report_text(part: Text, log: LossLog) -> None:
+def _report_text(part: Text, log: LossLog) -> None:
     """Report the properties of a text that this API has no field for."""
     if part.citations:
         log.drop(part, "citations", "citations", "this API has no citations")

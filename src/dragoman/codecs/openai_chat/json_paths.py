@@ -84,7 +84,7 @@ class _RequestPaths:
         before = self._calls.get(message_index)
         if before is None:
             before = self._calls[message_index] = _calls_before(message)
-        return path + part_path(message, part_index, field, before)
+        return path + _part_path(message, part_index, field, before)
 
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
@@ -163,7 +163,7 @@ _BY_URL = {"data": "document_url", "url": "document_url", "title": "document_nam
 """Fields of a document that came as a `document_url` part."""
 
 
-def part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
+def _part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
@@ -245,7 +245,7 @@ class _ResponsePaths:
         before = self._calls.get(message_index)
         if before is None:
             before = self._calls[message_index] = _calls_before(message)
-        return f"{path}.message{part_path(message, part_index, field, before)}"
+        return f"{path}.message{_part_path(message, part_index, field, before)}"
 
 
 response_paths = paths_by_class(_ResponsePaths)

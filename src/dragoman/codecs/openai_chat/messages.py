@@ -329,7 +329,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         if calls and (content is None or type(content) is str):
             texts: list[AnyPart] = [] if content is None else [Text(content)]
             return Message(
-                "assistant", tuple(texts + [decode_call(call, seed, i) for i, call in enumerate(calls)]), name
+                "assistant", tuple(texts + [_decode_call(call, seed, i) for i, call in enumerate(calls)]), name
             )
     extra: Extra = keys or {}
     parts: list[AnyPart] = [] if keys is None else [*foreign_signatures.read_reasoning(extra)]
@@ -341,7 +341,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         else:
             parts.append(Refusal(wire.refusal))
     if calls:
-        parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
+        parts += [_decode_call(call, seed, index) for index, call in enumerate(calls)]
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = NULL if calls is None else Raw(b"[]")
     if wire.annotations is not UNSET:
@@ -388,7 +388,7 @@ _function_keys = collect_keys(Function, ("parsed_arguments",))
 _call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
 
 
-def decode_call(call: Call, seed: object, index: int) -> ToolCall:
+def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
     call_id, function = call.id, call.function
     if (
         call_id

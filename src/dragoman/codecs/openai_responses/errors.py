@@ -49,7 +49,7 @@ _CODE_OF_KIND: dict[FailureKind, str] = {
 }
 
 
-class ErrorWire(Struct, frozen=True, gc=False):
+class _ErrorWire(Struct, frozen=True, gc=False):
     code: str | int | None = None
     message: str | None = None
     param: str | None = None
@@ -57,7 +57,7 @@ class ErrorWire(Struct, frozen=True, gc=False):
     status: int | None = None
 
 
-_errors = msgspec.json.Decoder(ErrorWire)
+_errors = msgspec.json.Decoder(_ErrorWire)
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:

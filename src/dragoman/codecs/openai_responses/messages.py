@@ -553,7 +553,7 @@ ITEM_TYPES = frozenset(_HANDLERS)
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
+def _begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
     """Whether a part of an assistant message begins an item, or continues the one before it."""
     if isinstance(part, Text | Refusal):
         notes = own(part.metadata)
@@ -653,7 +653,7 @@ class MessageEncoder(ItemEncoder):
         run: list[AnyPart] = []
         for index, part in enumerate(parts):
             previous = parts[index - 1] if index else None
-            if not begins_item(part, previous) and (self._to_client or not _is_foreign(part)):
+            if not _begins_item(part, previous) and (self._to_client or not _is_foreign(part)):
                 if _is_speech(part):
                     run.append(part)
                 continue
@@ -756,7 +756,7 @@ def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
     previous: AnyPart | None = None
     for part in message.parts:
         notes = own(getattr(part, "metadata", None))
-        if begins_item(part, previous):
+        if _begins_item(part, previous):
             # The item that carries a signature comes before its part; it alone represents an empty text.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))
             place = 0

@@ -171,10 +171,10 @@ def _encode_no_success(finish: Finish, log: LossLog, completion: Completion) -> 
 
 def decode_usage(raw: Raw) -> Usage:
     """Decode the counts, with the wire's own object noted."""
-    return usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
+    return _usage_of(_counts.read(raw), {FAMILY: {"~usage": raw}})
 
 
-def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
+def _usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     """Return the counts: input includes cached tokens, output includes reasoning."""
     cached = cache_written = image = reasoning = None
     if wire.input_tokens_details:
@@ -200,7 +200,7 @@ def encode_usage(usage: Usage) -> WireValue:
     notes = own(usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
-    return usage_wire(
+    return _usage_wire(
         usage.input,
         min(usage.cached or 0, usage.input),
         usage.cache_written or 0,
@@ -210,7 +210,7 @@ def encode_usage(usage: Usage) -> WireValue:
     )
 
 
-def usage_wire(read: Any, cached: Any, cache_written: Any, written: Any, reasoning: Any, total: Any) -> UsageWire:
+def _usage_wire(read: Any, cached: Any, cache_written: Any, written: Any, reasoning: Any, total: Any) -> UsageWire:
     """Return the usage with all details: strict clients expect them, and both counts of the input details."""
     return UsageWire(read, InputDetails(cached, cache_written), written, OutputDetails(reasoning), total)
 

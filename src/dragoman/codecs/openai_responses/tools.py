@@ -171,7 +171,7 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
                 source="openai-responses",
             )
         return choice
-    exact = {FAMILY: {"~choice": exact_choice(wire), **_unknown_keys(wire)}}
+    exact = {FAMILY: {"~choice": _exact_choice(wire), **_unknown_keys(wire)}}
     if wire.type == "allowed_tools":
         names = tuple(_chosen(tool) for tool in wire.tools or ())
         return ToolChoice("required" if wire.mode == "required" else "auto", names, exact)
@@ -194,12 +194,12 @@ def _chosen(wire: ChoiceObject) -> str:
     return wire.type
 
 
-def exact_choice(wire: ChoiceObject) -> Raw:
+def _exact_choice(wire: ChoiceObject) -> Raw:
     inner = wire if wire.tools is UNSET else ChoiceObject(wire.type, wire.name, wire.server_label, wire.mode)
     raw = spliced(inner, wire.extra or {})
     if wire.tools is UNSET:
         return raw
-    return spliced(raw, {"tools": Raw(encode_json([exact_choice(tool) for tool in wire.tools]))})
+    return spliced(raw, {"tools": Raw(encode_json([_exact_choice(tool) for tool in wire.tools]))})
 
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue:
