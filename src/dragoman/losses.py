@@ -7,6 +7,8 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
+from msgspec import structs
+
 from dragoman.ir import AnyTool, Completion, Message, Request, StreamStart, ToolResult
 from dragoman.ir.values import Value
 from dragoman.loss import Loss, Severity
@@ -15,6 +17,7 @@ _OF_THE_ANSWER = (StreamStart, Completion)
 
 N = TypeVar("N")
 T = TypeVar("T")
+V = TypeVar("V", bound=Value)
 
 PathLookup: TypeAlias = Callable[[int | None, int | None, str], str]
 """(message index, part index, field) -> JSON path. Without a message index, the part index counts tools."""
@@ -175,6 +178,14 @@ class LossLog:
         if self.origins is None:
             self.origins = {}
         self.origins[id(new)] = (old, new)
+
+    def replace(self, node: V, **changes: Any) -> V:
+        """Return the node with changes, whose losses lead to the node; without changes, the node itself."""
+        if not changes:
+            return node
+        new = structs.replace(node, **changes)
+        self.replaced(new, node)
+        return new
 
     def keep_for(self, root: Value, paths: JsonPaths) -> None:
         """Keep what resolving the losses of `root` takes."""

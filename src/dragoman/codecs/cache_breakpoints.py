@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TypeVar
 
-from msgspec import Raw, structs
+from msgspec import Raw
 
 from dragoman.ir import Audio, Document, Image, Text
 from dragoman.ir.notes import MODELLED
@@ -41,8 +41,4 @@ def with_breakpoint(part: M, family: str, log: LossLog) -> M:
         mark["ttl"] = str(ttl)
     elif ttl not in _SHORTER:
         log.degrade(part, "cache.ttl", f"cache lifetime {ttl!r}", "sent as 30m: this API has only 30m and 12h")
-    marked = structs.replace(
-        part, metadata={**(part.metadata or {}), family: {**notes, BREAKPOINT: Raw(encode_json(mark))}}
-    )
-    log.replaced(marked, part)
-    return marked
+    return log.replace(part, metadata={**(part.metadata or {}), family: {**notes, BREAKPOINT: Raw(encode_json(mark))}})

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from msgspec import structs
-
 from dragoman.codecs.media import SVG, text_in, type_of_address
 from dragoman.ir import Audio, Document, Image, Text
 from dragoman.losses import LossLog
@@ -49,9 +47,7 @@ def fit_medium(part: Medium, log: LossLog, documents: frozenset[str] = frozenset
     media_type = part.media_type or (None if part.url is None else type_of_address(part.url))
     kind = "" if media_type is None else media_type.partition(";")[0].strip().lower()
     if kind in _RESPELLED:
-        fitted = structs.replace(part, media_type=_RESPELLED[kind])
-        log.replaced(fitted, part)
-        return fitted
+        return log.replace(part, media_type=_RESPELLED[kind])
     if kind in TEXTS and part.data is not None:
         text = text_in(part.data)
         if text is not None:

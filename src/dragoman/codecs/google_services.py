@@ -69,11 +69,7 @@ def without_unknown_keys(request: Request, unknown: UnknownKeys, log: LossLog) -
         messages = tuple([keys.kept_message(message) for message in request.messages])
         if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
             changes["messages"] = messages
-    if not changes:
-        return request
-    changed = structs.replace(request, **changes)
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, **changes)
 
 
 def _may_have(trait: int, request: Request) -> bool:
@@ -177,9 +173,7 @@ class _Keys:
         kept = self._kept_entries(tool, f"{key}.", options, kind) if isinstance(options, dict) else options
         if kept is options:
             return tool
-        changed = structs.replace(tool, definition={key: kept})
-        self._log.replaced(changed, tool)
-        return changed
+        return self._log.replace(tool, definition={key: kept})
 
     def kept_message(self, message: Message) -> Message:
         content = message.content_held
@@ -188,9 +182,7 @@ class _Keys:
         parts = [self._kept_part(part) for part in content]
         if all(new is old for new, old in zip(parts, content, strict=True)):
             return message
-        changed = structs.replace(message, parts=tuple([part for part in parts if part is not None]))
-        self._log.replaced(changed, message)
-        return changed
+        return self._log.replace(message, parts=tuple([part for part in parts if part is not None]))
 
     def _kept_part(self, part: Any, kind: str = "Part") -> Any:
         """Return the part; None for one of which nothing can be sent."""
@@ -210,11 +202,7 @@ class _Keys:
             pieces = [self._kept_part(piece, "FunctionResponsePart") for piece in part.parts]
             if any(new is not old for new, old in zip(pieces, part.parts, strict=True)):
                 changes["parts"] = tuple([piece for piece in pieces if piece is not None])
-        if not changes:
-            return part
-        changed = structs.replace(part, **changes)
-        self._log.replaced(changed, part)
-        return changed
+        return self._log.replace(part, **changes)
 
     def _kept_opaque(self, part: Opaque, kind: str) -> Opaque | None:
         if part.origin != GOOGLE or not is_any_unknown(self._unknown, kind, part.block or ()):

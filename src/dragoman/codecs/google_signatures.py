@@ -62,9 +62,7 @@ def with_signed_calls(request: Request, log: LossLog) -> Request:
 def _with_messages(request: Request, messages: list[Message], log: LossLog) -> Request:
     if all(new is old for new, old in zip(messages, request.messages, strict=True)):
         return request
-    changed = structs.replace(request, messages=tuple(messages))
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, messages=tuple(messages))
 
 
 def _with_signed_call(message: Message, log: LossLog) -> Message:
@@ -108,14 +106,11 @@ def _with_named_signature(message: Message, log: LossLog) -> Message:
     parts: list[AnyPart] = []
     for part in content:
         if type(part) is ToolCall and part.id in signed and part.signature is None:
-            call = structs.replace(part, signature=structs.replace(named[part.id], id=None))
-            log.replaced(call, part)
+            call = log.replace(part, signature=structs.replace(named[part.id], id=None))
             parts.append(call)
         elif (signature := _signature_of(part)) is None or signature.id not in signed:
             parts.append(part)
-    changed = structs.replace(message, parts=tuple(parts))
-    log.replaced(changed, message)
-    return changed
+    return log.replace(message, parts=tuple(parts))
 
 
 def _signature_of(part: Any) -> Signature | None:
@@ -140,6 +135,4 @@ def _with_signed_media(message: Message, log: LossLog) -> Message:
             parts.append(part)
     if len(parts) == len(content):
         return message
-    changed = structs.replace(message, parts=tuple(parts))
-    log.replaced(changed, message)
-    return changed
+    return log.replace(message, parts=tuple(parts))

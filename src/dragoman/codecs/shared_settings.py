@@ -232,6 +232,4 @@ def announcing_json(request: Request, log: LossLog) -> Request:
     if mentions_json(request.messages):
         return request
     log.invent(request, "output", "the instruction to answer in JSON", "this API requires the word JSON in a message")
-    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
-    log.replaced(announced, request)
-    return announced
+    return log.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))

@@ -110,8 +110,7 @@ def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Complet
             for part in hidden:
                 log.note(part, "", "reasoning", _UNASKED)
             shown = tuple(part for part in message.parts if not isinstance(part, Reasoning) or part.signature)
-            signed = structs.replace(message, parts=shown)
-            log.replaced(signed, message)
+            signed = log.replace(message, parts=shown)
         messages.append(signed)
     return structs.replace(completion, messages=tuple(messages))
 
@@ -207,9 +206,7 @@ def _restore_message(message: Message, declared: _Declared, log: LossLog) -> Mes
             parts.append(declared_call)
         else:
             parts.append(part)
-    restored = structs.replace(message, parts=tuple(parts))
-    log.replaced(restored, message)
-    return restored
+    return log.replace(message, parts=tuple(parts))
 
 
 def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:

@@ -38,8 +38,7 @@ def alias_names(request: Request, profile: Profile, log: LossLog) -> Request:
         if alias(tool.name) == tool.name or type(tool).__name__ == "ProviderTool":
             tools.append(tool)
             continue
-        renamed = structs.replace(tool, name=alias(tool.name))
-        log.replaced(renamed, tool)
+        renamed = log.replace(tool, name=alias(tool.name))
         log.degrade(tool, "name", f"tool name {tool.name!r}", f"sent as {renamed.name!r}: this API refuses the name")
         tools.append(renamed)
     choice = request.tool_choice
@@ -75,6 +74,4 @@ def _alias_message(message: Message, profile: Profile, log: LossLog) -> Message:
         parts.append(renamed)
     if not changed:
         return message
-    replaced = structs.replace(message, parts=tuple(parts))
-    log.replaced(replaced, message)
-    return replaced
+    return log.replace(message, parts=tuple(parts))

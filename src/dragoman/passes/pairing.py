@@ -83,9 +83,7 @@ def joined_turn(turn: list[Message], log: LossLog) -> Message:
     """Joins messages into one with all parts; losses refer to the first."""
     if len(turn) == 1:
         return turn[0]
-    joined = structs.replace(turn[0], parts=tuple(part for message in turn for part in message.parts))
-    log.replaced(joined, turn[0])
-    return joined
+    return log.replace(turn[0], parts=tuple(part for message in turn for part in message.parts))
 
 
 class _Places:
@@ -158,9 +156,7 @@ def _answer(call: ToolCall, result: ToolResult | None, call_id: str, log: LossLo
         return invented
     if result.name == call.name and result.tool_call_id == call_id:
         return result
-    named = structs.replace(result, tool_call_id=call_id, name=call.name)
-    log.replaced(named, result)
-    return named
+    return log.replace(result, tool_call_id=call_id, name=call.name)
 
 
 def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
@@ -206,11 +202,8 @@ def _renamed_calls(message: Message, ids: list[str], log: LossLog) -> Message:
     for part in message.parts:
         new = next(remaining) if isinstance(part, ToolCall) else ""
         if isinstance(part, ToolCall) and new != part.id:
-            renamed = structs.replace(part, id=new)
-            log.replaced(renamed, part)
+            renamed = log.replace(part, id=new)
             parts.append(renamed)
         else:
             parts.append(part)
-    replaced = structs.replace(message, parts=tuple(parts))
-    log.replaced(replaced, message)
-    return replaced
+    return log.replace(message, parts=tuple(parts))

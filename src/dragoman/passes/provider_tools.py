@@ -159,9 +159,7 @@ _UNCOUNTED = frozenset({None, "tool_search"})
 def _drop_limit(tool: AnyTool, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool) or tool.max_uses is None:
         return tool
-    converted = structs.replace(tool, max_uses=None)
-    log.replaced(converted, tool)
-    return converted
+    return log.replace(tool, max_uses=None)
 
 
 def _limit_each(request: Request, most: int, profile: Profile, log: LossLog) -> Request:
@@ -188,9 +186,7 @@ def _has_limit(tool: AnyTool, profile: Profile) -> bool:
 def _with_limit(tool: AnyTool, most: int, log: LossLog) -> AnyTool:
     if not isinstance(tool, ProviderTool):
         return tool
-    converted = structs.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
-    log.replaced(converted, tool)
-    return converted
+    return log.replace(tool, max_uses=most if tool.max_uses is None else min(most, tool.max_uses))
 
 
 def _load_deferred(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
@@ -205,9 +201,7 @@ def _load_tool(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
     log.degrade(
         tool, "", f"deferred loading of tool {tool.name!r}", "the model cannot look tools up, and sees it at once"
     )
-    shown = structs.replace(tool, deferred=None)
-    log.replaced(shown, tool)
-    return shown
+    return log.replace(tool, deferred=None)
 
 
 def _is_known(tool: ProviderTool, profile: Profile) -> bool:
@@ -233,10 +227,7 @@ def _convert_tool(tool: ProviderTool, model: str | None, profile: Profile, log: 
     if most is not None and rule.most_results is not None and most > rule.most_results:
         log.degrade(tool, "", f"{most} results of tool {tool.name!r}", f"this API takes {rule.most_results} at most")
         left_out["max_results"] = rule.most_results
-    converted = structs.replace(
-        tool, name=rule.name or tool.name, origin=None, definition=None, metadata=None, **left_out
-    )
-    log.replaced(converted, tool)
+    converted = log.replace(tool, name=rule.name or tool.name, origin=None, definition=None, metadata=None, **left_out)
     yield converted
 
 

@@ -70,9 +70,7 @@ def _with_readable(message: Message, profile: Profile, log: LossLog) -> Message:
     parts = tuple([_readable(part, profile, log) for part in content])
     if all(new is old for new, old in zip(parts, content, strict=True)):
         return message
-    shown = structs.replace(message, parts=parts)
-    log.replaced(shown, message)
-    return shown
+    return log.replace(message, parts=parts)
 
 
 def _readable(part: AnyPart, profile: Profile, log: LossLog) -> AnyPart:
@@ -149,9 +147,7 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
         return message
     if not parts:
         return None
-    changed = structs.replace(message, parts=tuple(parts))
-    log.replaced(changed, message)
-    return changed
+    return log.replace(message, parts=tuple(parts))
 
 
 def _is_owed(part: AnyPart, profile: Profile) -> bool:
@@ -198,8 +194,7 @@ def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> 
     if profile.system != "field" or not messages:
         return messages
     last = messages[-1]
-    turned = structs.replace(last, role="user")
-    log.replaced(turned, last)
+    turned = log.replace(last, role="user")
     log.degrade(last, "", "role system", "sent as a user turn: this API requires one beside the system text")
     return [*messages[:-1], turned]
 
@@ -218,8 +213,7 @@ def _legal_ending(messages: list[Message], request: Request, profile: Profile, l
         return messages
     log.degrade(last, "", "white space at the end", "this API refuses a final assistant text that ends in white space")
     end = structs.replace(last.parts[-1], text=tail.rstrip())
-    trimmed = structs.replace(last, parts=(*last.parts[:-1], end))
-    log.replaced(trimmed, last)
+    trimmed = log.replace(last, parts=(*last.parts[:-1], end))
     return [*messages[:-1], trimmed]
 
 

@@ -167,9 +167,7 @@ def with_automatic_points(request: Request, log: LossLog) -> Request:
     if not marked_any:
         log.drop(request, "cache", "automatic cache mark", "there is nothing behind which a cache point may stand")
         return request
-    changed = replace(request, messages=tuple(messages))
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, messages=tuple(messages))
 
 
 def _with_point(message: Message, cache: Cache | None) -> Message | None:

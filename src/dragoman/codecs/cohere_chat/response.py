@@ -209,6 +209,4 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     if completion.id is not None:
         return completion
     log.note(completion, "id", "id of the answer", "an answer of this API has one")
-    named = structs.replace(completion, id=INVENTED_ID)
-    log.replaced(named, completion)
-    return named
+    return log.replace(completion, id=INVENTED_ID)

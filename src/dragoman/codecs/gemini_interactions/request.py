@@ -242,8 +242,4 @@ def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog
             if getattr(request, name) is not None:
                 log.drop(request, name, name, "this API has deprecated it")
                 changes[name] = None
-    if not changes:
-        return request
-    changed = structs.replace(request, **changes)
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, **changes)

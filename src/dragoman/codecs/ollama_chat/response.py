@@ -238,6 +238,4 @@ def _without_calls(message: Message, log: LossLog) -> Message:
         log.drop(call, "", CALL_WITHHELD, CANNOT_SAY)
     if not message.tool_calls:
         return message
-    kept = structs.replace(message, parts=tuple(part for part in message.parts if not isinstance(part, ToolCall)))
-    log.replaced(kept, message)
-    return kept
+    return log.replace(message, parts=tuple(part for part in message.parts if not isinstance(part, ToolCall)))

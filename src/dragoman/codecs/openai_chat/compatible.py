@@ -58,11 +58,7 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     messages = tuple(_message(message, profile, log) for message in request.messages)
     if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
         changes["messages"] = messages
-    if not changes:
-        return request
-    fitted = structs.replace(request, **changes)
-    log.replaced(fitted, request)
-    return fitted
+    return log.replace(request, **changes)
 
 
 _ANYWAY = {"store": False, "obfuscation": False}
@@ -201,10 +197,9 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
     if profile.returns_reasoning and part.text:
         if part.signature is not None:
             log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
-        returned = structs.replace(
+        returned = log.replace(
             part, signature=None, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}}
         )
-        log.replaced(returned, part)
         return (returned,)
     if notes:
         log.drop(part, "", "reasoning", "this server does not take it back")

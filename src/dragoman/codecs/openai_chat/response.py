@@ -437,8 +437,7 @@ def _written_time(completion: Completion, extra: Extra | None) -> int | None:
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
     """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
-    named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
-    log.replaced(named, completion)
+    named = log.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     if completion.id is None:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:

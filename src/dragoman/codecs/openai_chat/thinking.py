@@ -129,11 +129,7 @@ def without_sampling(request: Request, effort: WireValue, log: LossLog) -> Reque
     if request.stop:
         log.drop(request, "stop", "stop sequences", "this model takes none")
         changes["stop"] = ()
-    if not changes:
-        return request
-    changed = structs.replace(request, **changes)
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, **changes)
 
 
 def _samples(request: Request) -> bool:

@@ -288,9 +288,7 @@ def _without_sampling(request: Request, log: LossLog) -> Request:
     refused = [name for name in SAMPLING if getattr(request, name) is not None]
     for name in refused:
         log.drop(request, name, name, "this model refuses it while it reasons")
-    changed = structs.replace(request, **dict.fromkeys(refused))
-    log.replaced(changed, request)
-    return changed
+    return log.replace(request, **dict.fromkeys(refused))
 
 
 def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:

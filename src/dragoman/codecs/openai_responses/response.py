@@ -364,8 +364,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
     """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
-    named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
-    log.replaced(named, completion)
+    named = log.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     if not completion.id:
         log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import structs
-
 from dragoman.ir import Completion, Finish, Message, split_calls
 from dragoman.losses import LossLog
 
@@ -37,9 +35,7 @@ def _without_withheld(message: Message, finish: Finish | None, log: LossLog) -> 
     for call in message.tool_calls:
         if id(call) in withheld:
             log.drop(call, "", "call that must not be run", "a stored answer does not say that it was blocked or cut")
-    kept = structs.replace(message, parts=tuple(part for part in message.parts if id(part) not in withheld))
-    log.replaced(kept, message)
-    return kept
+    return log.replace(message, parts=tuple(part for part in message.parts if id(part) not in withheld))
 
 
 def finish_with(message: Message, finish: Finish | None = None) -> Finish | None:
