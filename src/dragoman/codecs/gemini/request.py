@@ -284,7 +284,7 @@ def _is_for(request: Request, profile: GeminiProfile) -> bool:
     """Whether the client wrote the request for this service, so it returns there unchanged."""
     if request.origin != FAMILY or request.metadata is None:
         return False
-    return family_notes(FAMILY, request.metadata).get(SERVICE) == _SERVICES.get(profile.name, b"")
+    return family_notes(FAMILY, request.metadata).get(SERVICE) == _SERVICES.get(profile.name, Raw(b""))
 
 
 def _is_stored(request: Request) -> bool:
