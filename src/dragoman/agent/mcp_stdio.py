@@ -34,10 +34,10 @@ class _LineDecoder(codecs.IncrementalDecoder):
         if end:
             first, _, others = (whole + end).partition(b"\n")
             self._hold(first)
-            lines = self._held(b"\n") + others.decode("utf-8", self.errors)
+            lines = self._join_pieces(b"\n") + others.decode("utf-8", self.errors)
             self._start_line()
         self._hold(rest)
-        return lines + self._held(b"") if final else lines
+        return lines + self._join_pieces(b"") if final else lines
 
     def _hold(self, data: bytes) -> None:
         self._size += len(data)
@@ -47,7 +47,7 @@ class _LineDecoder(codecs.IncrementalDecoder):
         else:
             self._pieces.append(data)
 
-    def _held(self, end: bytes) -> str:
+    def _join_pieces(self, end: bytes) -> str:
         return "" if self._is_dropped else (b"".join(self._pieces) + end).decode("utf-8", self.errors)
 
 

@@ -321,7 +321,7 @@ class _Run:
 
     async def ask_all(self, sources: list[Source]) -> None:
         pace = _Pace(self._options.requests_per_minute)
-        async with _bounded(self._options.concurrency) as start:
+        async with _bounded_tasks(self._options.concurrency) as start:
             for source, line, name, record in read_questions(sources, _READING):
                 self.report.requests += 1
                 if (source, line) not in self._journal.places:
@@ -383,7 +383,7 @@ class _Run:
 
 
 @asynccontextmanager
-async def _bounded(limit: int) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], Awaitable[None]]]:
+async def _bounded_tasks(limit: int) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], Awaitable[None]]]:
     """Yield a function that starts tasks, at most `limit` at a time; the exit waits for all of them."""
     places = asyncio.Semaphore(limit)
     async with asyncio.TaskGroup() as group:

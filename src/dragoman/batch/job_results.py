@@ -117,7 +117,7 @@ def publish(reader: ResultReader) -> JobReport:
     temporary = output.with_name(f"{output.name}.part")
     with temporary.open("wb") as stream:
         for position, stored in enumerate(folder.requests()):
-            written = _written(outcomes, position, stored, lines, report, rejects)
+            written = _answer_line(outcomes, position, stored, lines, report, rejects)
             if written is not UNSET:
                 stream.write(bytes(written) + b"\n")
     temporary.replace(output)
@@ -192,7 +192,7 @@ class Outcomes:
         return outcome in {"expired", "canceled"}
 
 
-def _written(
+def _answer_line(
     outcomes: Outcomes,
     position: int,
     stored: StoredRequest,

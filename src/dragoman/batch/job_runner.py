@@ -167,16 +167,16 @@ class JobRunner:
                 try:
                     content = await self._run(self._api.results(context, part.id, seen), part)
                 except (NotFound, PermissionRefused) as error:  # Google's answer for a file that does not exist
-                    raise self._gone(part, str(error)) from error
+                    raise self._results_are_gone(part, str(error)) from error
                 write_private(self._folder.results(number), content)
                 is_complete = seen.state == "completed" and seen.counts.succeeded > 0
                 if is_complete and not any(item.body for _, _, _, item in self._reader.index(number)):
-                    raise self._gone(part, "it returned none")
+                    raise self._results_are_gone(part, "it returned none")
                 part.fetched = True
                 self._folder.save(self.job)
         return publish(self._reader)
 
-    def _gone(self, part: JobPart, found: str) -> BatchJobError:
+    def _results_are_gone(self, part: JobPart, found: str) -> BatchJobError:
         """Return the error for answers that were paid for and are gone. They are not missing: nothing is retried."""
         return BatchJobError(
             f"the results of job {part.id} are not there any more ({found}): {self.job.provider} keeps them for a "

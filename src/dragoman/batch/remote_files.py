@@ -35,7 +35,7 @@ def remote_file_system(name: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[IO[bytes]]:
+def open_to_read(name: str) -> Iterator[IO[bytes]]:
     """Yield a file that is read."""
     if is_remote(name):
         files, path = remote_file_system(name)

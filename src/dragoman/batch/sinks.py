@@ -17,7 +17,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from dragoman.batch.remote_files import is_remote, opened, remote_file_system
+from dragoman.batch.remote_files import is_remote, open_to_read, remote_file_system
 from dragoman.batch.table_sinks import TablePacker, join_as_sqlite, join_tables
 from dragoman.errors import InvalidValue, NotConfigured
 from dragoman.installation import install_command
@@ -65,7 +65,7 @@ def write_file(name: str, content: bytes) -> None:
 def read_file(name: str) -> bytes | None:
     """Return the contents, or None if there is no such file."""
     try:
-        with opened(name) as stream:
+        with open_to_read(name) as stream:
             return stream.read()
     except FileNotFoundError:
         return None
@@ -233,7 +233,7 @@ def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
         _join_array(names, output)
         return
     for name in names:
-        with opened(name) as stream:
+        with open_to_read(name) as stream:
             shutil.copyfileobj(stream, output, _COPIED_AT_ONCE)
 
 
@@ -241,7 +241,7 @@ def _join_array(names: Sequence[str], output: IO[bytes]) -> None:
     """Write one array, a record per line."""
     before = b"[\n"
     for name in names:
-        with opened(name) as stream:
+        with open_to_read(name) as stream:
             for line in stream:
                 output.write(before + line.removesuffix(b"\n"))
                 before = b",\n"

@@ -136,7 +136,7 @@ def _as_session(source: Source, format_name: str | None) -> Source:
             _is_session_line(line) for line in _start_of_stdin(source.compression).split(b"\n")[:SNIFFED_LINES]
         )
     else:
-        with _opened(source) as stream:
+        with _open_source(source) as stream:
             lines = (line for block in _blocks_of_lines(stream, SNIFFED_BYTES) for line in split_lines(block))
             is_one = any(_is_session_line(line) for line in islice(lines, SNIFFED_LINES))
     return structs.replace(source, layout="session") if is_one else source
@@ -264,10 +264,10 @@ def _source(name: str) -> Source:
         plain = plain.removesuffix(suffix)
     try:
         size, changed = _size(name)
-        with _opened(Source(name, "lines")) as stream:
+        with _open_source(Source(name, "lines")) as stream:
             start = stream.read(4)
         compression = _compression_of(start)
-        with _opened(Source(name, "lines", compression)) as stream:
+        with _open_source(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
     except FileNotFoundError as error:
         raise SourceError(f"cannot read {name}: no such file") from error
@@ -351,7 +351,7 @@ def _size(name: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[IO[bytes]]:
+def _open_source(source: Source) -> Iterator[IO[bytes]]:
     """Yield the bytes of a source, decompressed."""
     if source.name == STDIN and not source.compression:
         yield sys.stdin.buffer
@@ -455,7 +455,7 @@ def split_lines(content: bytes) -> list[bytes]:
 
 def _read_lines(source: Source, shard: Shard) -> Iterator[list[bytes]]:
     """Yield the lines of a shard. A line belongs to the shard that contains its first byte."""
-    with _opened(source) as stream:
+    with _open_source(source) as stream:
         position = shard.start
         if position:
             stream.seek(position - 1)
@@ -493,7 +493,7 @@ def _rest_of_line(stream: IO[bytes]) -> tuple[bytes, int]:
 def read_blocks(source: Source, options: JobOptions) -> Iterator[bytes]:
     """Yield blocks of whole lines, one record each, of a source that can only be read from its start."""
     records = 0
-    with _opened(source) as stream:
+    with _open_source(source) as stream:
         try:
             for block in _READERS[source.layout](stream, options.shard_bytes):
                 yield block

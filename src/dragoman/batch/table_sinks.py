@@ -20,8 +20,8 @@ from typing import IO, Any, Literal, TypeAlias, cast
 import msgspec
 from msgspec import Raw
 
-from dragoman.batch.remote_files import is_remote, opened
-from dragoman.batch.tables import JSON_MARK, RECORD_COLUMN, arrow, is_json, quoted
+from dragoman.batch.remote_files import is_remote, open_to_read
+from dragoman.batch.tables import JSON_MARK, RECORD_COLUMN, arrow, is_json, quote_name
 
 Kind: TypeAlias = Literal["text", "boolean", "integer", "real", "json"]
 _COPIED_AT_ONCE = 1 << 20
@@ -159,12 +159,12 @@ def join_tables(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
     """Write one row group, or one batch, per shard. Shards may have different columns: the file has all of them."""
     schemas = []
     for name in names:
-        with opened(name) as stream:
+        with open_to_read(name) as stream:
             schemas.append(_read_schema(suffix, stream))
     schema = _common_schema(schemas)
     with _writer(suffix, output, schema) as writer:
         for name in names:
-            with opened(name) as stream:
+            with open_to_read(name) as stream:
                 writer.write_table(_fit_to_schema(_read_table(suffix, stream), schema))
 
 
@@ -241,7 +241,7 @@ def _are_distinct(names: Iterable[str]) -> bool:
 def _fill(database: sqlite3.Connection, kinds: Mapping[str, Kind], rows: Iterable[Mapping[str, Raw]]) -> None:
     database.execute("pragma journal_mode = off")  # it is thrown away if it is not complete
     database.execute("pragma synchronous = off")
-    declared = ", ".join(f"{quoted(name)} {_DECLARED[kind]}" for name, kind in kinds.items())
+    declared = ", ".join(f"{quote_name(name)} {_DECLARED[kind]}" for name, kind in kinds.items())
     database.execute("begin")
     database.execute(f"create table {SQLITE_TABLE} ({declared})")
     marks = ", ".join("?" * len(kinds))
@@ -252,6 +252,6 @@ def _fill(database: sqlite3.Connection, kinds: Mapping[str, Kind], rows: Iterabl
 
 def _lines(names: Sequence[str]) -> Iterator[bytes]:
     for name in names:
-        with opened(name) as stream:
+        with open_to_read(name) as stream:
             for line in stream:
                 yield line.removesuffix(b"\n")

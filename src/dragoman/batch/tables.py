@@ -172,7 +172,7 @@ _BOOLEANS = frozenset({"BOOLEAN", "BOOL"})
 
 
 @contextmanager
-def _connected(name: str) -> Iterator[sqlite3.Connection]:
+def _open_database(name: str) -> Iterator[sqlite3.Connection]:
     """Yield a connection; errors of the file are those of the source."""
     try:
         with closing(_connect(name)) as database:
@@ -203,17 +203,17 @@ def _is_llm(database: sqlite3.Connection, options: JobOptions) -> bool:
     return options.table is None and is_llm_database(database)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
     """Return the row ids at which shards begin. Row sizes are unknown: a shard gets as many rows as fit on average."""
-    with _connected(name) as database:
+    with _open_database(name) as database:
         if _is_llm(database, options):
             count = len(conversation_ids(database))
             return [*range(0, count, _LLM_CONVERSATIONS), count]
-        table = quoted(_table(database, name, options))
+        table = quote_name(_table(database, name, options))
         count, lowest, highest = database.execute(f"select count(*), min(rowid), max(rowid) from {table}").fetchone()  # noqa: S608
         if not count:
             return [0]
@@ -228,12 +228,12 @@ def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
 
 
 def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
-    with _connected(name) as database:
+    with _open_database(name) as database:
         if _is_llm(database, options):
             yield from conversations(database, start, stop)
             return
         database.row_factory = sqlite3.Row
-        table = quoted(_table(database, name, options))
+        table = quote_name(_table(database, name, options))
         declared = {row[1]: str(row[2]).upper() for row in database.execute(f"pragma table_info({table})")}
         column = options.column or (RECORD_COLUMN if declared == {RECORD_COLUMN: "JSON"} else None)
         if column is not None and column not in declared:

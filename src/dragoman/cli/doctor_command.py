@@ -72,7 +72,7 @@ def examine(*, offline: bool, timeout: float) -> int:
 def _core() -> str:
     if is_compiled():
         return f"compiled (to run the source: {other_core_command()})"
-    return f"source (to compile it, faster, with a C compiler: {other_core_command()})"
+    return f"source (compiled is faster and needs a C compiler: {other_core_command()})"
 
 
 def _print_defaults(environment: Environment) -> None:

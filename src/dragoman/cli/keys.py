@@ -116,7 +116,7 @@ def _read_key(provider: str) -> str:
 def _unset(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:
     if not store.remove(arguments.name):
         raise CommandError(f"no key of {arguments.name} is stored")
-    yield f"the key of {arguments.name} is gone"
+    yield f"the key of {arguments.name} was removed"
 
 
 def _list_stored(store: KeyStore, arguments: argparse.Namespace) -> Iterator[str]:

@@ -144,14 +144,14 @@ def result_errors(exchange: HasMessages) -> object:
 
 
 def result_parts(exchange: HasMessages) -> object:
-    return [[_shown(part) for part in result.parts] for result in parts(exchange, ToolResult)]
+    return [[_text_or_medium(part) for part in result.parts] for result in parts(exchange, ToolResult)]
 
 
 def _texts(inner: tuple[Any, ...]) -> str:
     return "".join(part.text for part in inner if isinstance(part, Text))
 
 
-def _shown(part: Any) -> object:
+def _text_or_medium(part: Any) -> object:
     return part.text if isinstance(part, Text) else medium(part)
 
 

@@ -467,14 +467,14 @@ def _loops(config: Config) -> list[tuple[Path, str]]:
                 on_way.remove(way.pop())
             elif following in on_way:
                 loop = [*way[way.index(following) :], following]
-                return [(("routes", following, "to"), f"the route leads back to itself: {_shown(loop)}")]
+                return [(("routes", following, "to"), f"the route leads back to itself: {_describe_loop(loop)}")]
             elif following not in done:
                 way.append(following)
                 on_way.add(following)
     return []
 
 
-def _shown(loop: list[str]) -> str:
+def _describe_loop(loop: list[str]) -> str:
     most = 20
     names = loop if len(loop) <= most else [*loop[: most // 2], "…", *loop[-most // 2 :]]
     return " -> ".join(names)

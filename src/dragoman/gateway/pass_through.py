@@ -113,7 +113,7 @@ async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
     request = PassedRequest(gateway, endpoint, exchange, record, caller)
     if row.has_model and caller.has_budget and not row.is_unmetered:
         named, plan = await _named_plan(request, row, None)
-        plan, expected = await _metered(request, row, plan)
+        plan, expected = await _countable_plan(request, row, plan)
         await gateway.enter_charging(caller, record, expected)
         try:
             await _pass_on(request, row, named, plan)
@@ -144,7 +144,7 @@ async def _named_plan(request: PassedRequest, row: Passed, chosen: Plan | None) 
     return named, plan
 
 
-async def _metered(request: PassedRequest, row: Passed, plan: Plan) -> tuple[Plan, Expected]:
+async def _countable_plan(request: PassedRequest, row: Passed, plan: Plan) -> tuple[Plan, Expected]:
     """Return the plan with the candidates whose cost a budget can count, and what the request is expected to use."""
     if all(one.upstream.channel.provider.name in row.free_at for one in plan.candidates):
         return plan, NOTHING_EXPECTED

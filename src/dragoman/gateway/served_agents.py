@@ -87,7 +87,7 @@ async def serve_agents(
             yield found
 
     async with served.serving():
-        yield msgspec.structs.replace(setting, extend=served.configured), with_agents
+        yield msgspec.structs.replace(setting, extend=served.add_to), with_agents
 
 
 class ServedAgents:
@@ -112,7 +112,7 @@ class ServedAgents:
                 for agent in self._agents.values():
                     await agent.close()
 
-    def configured(self, config: Config) -> Config:
+    def add_to(self, config: Config) -> Config:
         """Return the configuration with a provider for the agents and a route for each."""
         names = tuple(self._agents)
         provider = ProviderTable(kind="anthropic", base_url=self._url, api_key=self._key, models=names)

@@ -274,7 +274,7 @@ class UpstreamConnection(BufferedReader):
         else:
             data = b"".join(self.pieces)
             self.pieces.clear()
-        self._taken()
+        self._resume_reading()
         return data
 
     def take_some(self) -> bytes:
@@ -283,10 +283,10 @@ class UpstreamConnection(BufferedReader):
             return self.take()
         data = self.pieces.popleft()
         if not self.pieces:
-            self._taken()
+            self._resume_reading()
         return data
 
-    def _taken(self) -> None:
+    def _resume_reading(self) -> None:
         self.buffered = 0
         if self._paused and self._transport is not None:
             self._paused = False

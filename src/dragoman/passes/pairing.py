@@ -43,7 +43,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
         answers = places.answers(index, {call.id for call in calls}, taken)
         ids = [seen.unique(call.id) for call in calls]
         paired.append(_renamed_calls(message, ids, log))
-        chosen = _chosen(calls, answers, _end_of_results(messages, index), log)
+        chosen = _choose_results(calls, answers, _end_of_results(messages, index), log)
         rows = [row for row in zip(calls, chosen, ids, strict=True) if row[1] or not profile.unanswered_calls]
         if rows:
             paired.append(Message("tool", tuple([_answer(*row, log) for row in rows])))
@@ -127,7 +127,7 @@ def _end_of_results(messages: list[Message], index: int) -> int:
     return end
 
 
-def _chosen(calls: tuple[ToolCall, ...], answers: _Answers, end: int, log: LossLog) -> list[ToolResult | None]:
+def _choose_results(calls: tuple[ToolCall, ...], answers: _Answers, end: int, log: LossLog) -> list[ToolResult | None]:
     """For each call its own result: by order where calls share an id, else the last one with its id.
 
     A result at `end` or later came after other messages; it moves before them.

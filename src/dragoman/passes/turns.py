@@ -136,7 +136,7 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
             return message
         given = (Text(given),)
     for part in given:
-        if type(part) is not Text or profile.blank_text or part.text.strip() or _is_owed(part, profile):
+        if type(part) is not Text or profile.blank_text or part.text.strip() or _is_signed_for(part, profile):
             parts.append(part)
             continue
         if part.text:
@@ -150,7 +150,7 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
     return log.replace(message, parts=tuple(parts))
 
 
-def _is_owed(part: AnyPart, profile: Profile) -> bool:
+def _is_signed_for(part: AnyPart, profile: Profile) -> bool:
     signature = part.signature if type(part) is Text else None
     return signature is not None and signature.family == profile.signs_as
 

@@ -177,9 +177,9 @@ class _Builder:
         if any(self.hints.mentions(value) for value in _list_at(node, "enum")):
             return True
         declared = node.get("format")
-        return isinstance(declared, str) and declared in prompt_reading.FORMATS and bool(self._found(declared))
+        return isinstance(declared, str) and declared in prompt_reading.FORMATS and bool(self._find_in_prompt(declared))
 
-    def _found(self, kind: str) -> str | None:
+    def _find_in_prompt(self, kind: str) -> str | None:
         found = prompt_reading.FORMATS[kind].search(self.hints.text) or prompt_reading.FORMATS[kind].search(
             self.hints.context
         )
@@ -279,7 +279,7 @@ class _Builder:
         stated = self.hints.stated_value(name)
         if isinstance(declared, str) and declared in _EXAMPLES:
             kind = "uri" if declared == "url" else declared
-            return (self._found(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
+            return (self._find_in_prompt(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
         if stated:
             return self._fit_text(stated, node)
         if self.hints.prose is not None and _PROSE.search(name):
