@@ -229,6 +229,12 @@ def test_an_agent_needs_a_driver(driver: Any) -> None:
         Agent(driver)
 
 
+@pytest.mark.parametrize("given", ["lookup", 5, {"name": "lookup"}])
+def test_options_of_a_tool_have_names(given: Any) -> None:
+    with pytest.raises(InvalidType, match=r"tool: expected a function, found \w+; options have names: @tool\(name="):
+        tool(given)
+
+
 @pytest.mark.parametrize(
     ("tools", "words"),
     [

@@ -15,6 +15,7 @@ from dragoman.agent.threads import in_thread
 from dragoman.agent.validation import problems_of
 from dragoman.drivers.base import Driver
 from dragoman.drivers.python_types import Parameter, arguments_of, parameters_of
+from dragoman.errors import InvalidType
 from dragoman.ir import (
     Audio,
     Document,
@@ -195,7 +196,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
+def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 
     Options: name, description, strict, title, display_name, read_only, ends_run, keeps_output, timeout, max_retries,
@@ -211,6 +212,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool 
     chosen = Options(**options)
     if function is None:
         return lambda given: _from_function(given, chosen)
+    if not callable(function):
+        hint = "options have names: @tool(name=...)"
+        raise InvalidType(path="tool", expected="a function", found=type(function).__name__, hint=hint)
     return _from_function(function, chosen)
 
 
