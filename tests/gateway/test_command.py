@@ -139,6 +139,17 @@ def test_keys_and_usage(
     assert "claude-sonnet-5" in output_of("usage")
 
 
+@promise("gateway:command")
+@pytest.mark.parametrize("command", [("usage",), ("keys", "list"), ("keys", "revoke", "ada")])
+def test_a_database_that_does_not_exist_is_not_created_by_reading_it(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "--database", "typo.db"]) == 2
+    assert "dragoman: there is no database typo.db" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @promise("gateway:command", "gateway:loopback")
 def test_configuration_errors_end_the_command_with_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
@@ -146,7 +157,7 @@ def test_configuration_errors_end_the_command_with_one_line(tmp_path: Path) -> N
     completed = run("serve", "--config", str(bad))
     assert (completed.returncode, completed.stderr.decode()) == (
         2,
-        f"dragoman: {bad}:2:1: server.prot: unknown setting\n",
+        f"dragoman: {bad}:2:1: server.prot: unknown setting; did you mean 'port'?\n",
     )
     assert b"refusing to listen on 0.0.0.0 without keys" in run("serve", "--host", "0.0.0.0", cwd=tmp_path).stderr  # noqa: S104
     assert run("serve", "--config", str(tmp_path / "none.toml")).returncode == 2

@@ -18,16 +18,16 @@ from dragoman.gateway.config_file import find_config_file
 from dragoman.gateway.routing import revealed_key
 from dragoman.gateway.serving import environment
 from dragoman.gateway.state.base import Grant, Group, KeyRow, NameTaken, Store, Unavailable, UsageRow
-from dragoman.gateway.state.connect import open_store
+from dragoman.gateway.state.connect import is_address, open_store
 
 _DAY = 86_400.0
 GROUPS: tuple[Group, ...] = ("key", "model", "day")
 
 
 @asynccontextmanager
-async def database_of(address: str | None, config: Path | None) -> AsyncIterator[Store]:
+async def database_of(address: str | None, config: Path | None, *, creates: bool = False) -> AsyncIterator[Store]:
     """Open the given database, or else the configured one. Raises `ConfigError`."""
-    store, _ = await open_store(_address(address, config))
+    store, _ = await open_store(_address(address, config, creates=creates))
     try:
         yield store
     except Unavailable as error:
@@ -36,11 +36,14 @@ async def database_of(address: str | None, config: Path | None) -> AsyncIterator
         await store.close()
 
 
-def _address(given: str | None, config: Path | None) -> str:
+def _address(given: str | None, config: Path | None, *, creates: bool) -> str:
     name = given or load_config(find_config_file(config).path).server.database
     if not name:
         raise ConfigError("which database? give --database, or set server.database in the configuration")
-    return revealed_key(name, environment())
+    address = revealed_key(name, environment())
+    if not creates and not is_address(address) and not Path(address).exists():
+        raise ConfigError(f"there is no database {address}: `dragoman serve` and `dragoman keys create` make one")
+    return address
 
 
 def _json(value: object) -> str:
@@ -121,7 +124,8 @@ KEY_ACTIONS: Mapping[str, Action] = {"create": _create, "list": _list, "revoke":
 
 
 async def keys(arguments: argparse.Namespace) -> Iterable[str]:
-    async with database_of(arguments.database, arguments.config) as store:
+    creates = arguments.action == "create"
+    async with database_of(arguments.database, arguments.config, creates=creates) as store:
         return await KEY_ACTIONS[arguments.action](store, arguments)
 
 
