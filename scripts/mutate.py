@@ -4,6 +4,7 @@
     python scripts/mutate.py passes/turns.py --sample 0   # every mutant of one module
     python scripts/mutate.py passes/turns.py --show       # list the mutants, run nothing
     python scripts/mutate.py --again                      # run the survivors once more, after a test was written
+    python scripts/mutate.py --listed                     # run the mutants that scripts/surviving_mutants.txt lists
 
 A mutant is one change of the syntax tree: a comparison or a condition inverted, a constant changed, a call that is made
 only for its effect left out, a returned value replaced by None (unless it is as false as None). The sample takes at
@@ -37,6 +38,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 from scripts.mutate_runs import RESULTS, SOURCE, TESTS, Session, digest_of, place_of  # noqa: E402 - found by the line above
 
 GOAL = 0.95
+LISTED = ROOT / "scripts" / "surviving_mutants.txt"
 
 # Mutants that change nothing that a caller could see: (module, kind, text of the line) -> why.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -229,6 +231,13 @@ def sampled(modules: dict[Path, list[Mutant]], size: int, seed: int) -> list[Tas
     return [task for *_, task in sorted(tasks, key=lambda row: row[:2])]
 
 
+def listed(modules: dict[Path, list[Mutant]], rows: str) -> list[Task]:
+    """All mutants that a row of `rows` describes: `module: kind: text of the line`, wherever that text occurs."""
+    wanted = {row for row in rows.splitlines() if row and not row.startswith("#")}
+    tasks = [Task(path, one) for path, mutants in modules.items() for one in mutants]
+    return [task for task in tasks if f"{task.place}: {task.mutant.kind}: {task.mutant.what}" in wanted]
+
+
 def interval(killed: int, decided: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share."""
     z, share = 1.96, killed / decided
@@ -306,6 +315,7 @@ def main() -> int:
     parser.add_argument("--without", nargs="*", default=[], metavar="TESTS", help="test files that are not used")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="every Nth mutant, from the Ith: for N processes")
     parser.add_argument("--again", action="store_true", help="run survivors of earlier runs once more")
+    parser.add_argument("--listed", action="store_true", help=f"run the mutants listed in {LISTED.name}, no sample")
     parser.add_argument("--show", action="store_true", help="list the mutants, run nothing")
     parser.add_argument("--report", action="store_true", help="report earlier results, run nothing")
     options = parser.parse_args()
@@ -313,7 +323,7 @@ def main() -> int:
     os.chdir(ROOT)
     files = [file for place in options.places for file in _files(SOURCE / place)]
     modules = {path: found for path in files if (found := mutants_of(path.read_text()))}
-    tasks = sampled(modules, options.sample, options.seed)
+    tasks = listed(modules, LISTED.read_text()) if options.listed else sampled(modules, options.sample, options.seed)
     if options.show:
         for task in tasks:
             print(task)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts.mutate import EQUIVALENT, interval, mutants_of, mutated, sampled
+from scripts.mutate import EQUIVALENT, interval, listed, mutants_of, mutated, sampled
 from scripts.mutate_golden import Golden, Page, affordable, difference, recorded_page
 from scripts.mutate_runs import SOURCE, Changed, Coverage, Tracer, changed_functions, replace_code, spread
 
@@ -206,3 +206,10 @@ def test_the_interval_of_a_share() -> None:
 def test_every_equivalent_mutant_still_exists(place: str, kind: str, text: str) -> None:
     found = mutants_of((SOURCE / place).read_text())
     assert [mutant.what for mutant in found if (mutant.kind, mutant.what) == (kind, text)] == [text]
+
+
+def test_listed_mutants_are_found_wherever_their_text_occurs() -> None:
+    path = SOURCE / "codecs" / "memo.py"
+    text = "def f(x):\n    g(x)\n    y = 1\n    g(x)\n"
+    rows = "# a heading\n\ncodecs/memo.py: call left out: g(x)\ncodecs/other.py: constant: y = 1\n"
+    assert [task.mutant.line for task in listed({path: mutants_of(text)}, rows)] == [2, 4]
