@@ -1,6 +1,7 @@
 """Behaviours that no other test noticed when a mutation run broke them (scripts/mutate.py)."""
 
 import json
+from collections import UserDict, UserList
 from itertools import product
 from typing import Any, get_args
 
@@ -8,15 +9,22 @@ import pytest
 
 import dragoman
 from dragoman import StreamDecoder, accumulate, ir
+from dragoman.codecs.claude_models import _MODELS, ALL_EFFORTS
+from dragoman.codecs.claude_tools import functions_of
 from dragoman.codecs.failures import kind_of_status, status_of_kind
+from dragoman.codecs.framing import read_aws_headers
 from dragoman.codecs.memo import ENTRY_BYTES, BoundedMemo
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
+from dragoman.codecs.records.signs import _KINDS, known_record
 from dragoman.codecs.stream_limits import Limits
+from dragoman.codecs.wire_values import Wire, further_keys
 from dragoman.errors import DecodeError
+from dragoman.ir.values import to_raw
 from dragoman.streams import StreamEncoder
 from tests.support import converse_streams
 from tests.support.cases import each
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FAMILY, FORMATS, refusals
+from tests.support.golden import bodies_of
 from tests.support.promises import promise
 from tests.support.records import RECORDS
 
@@ -612,3 +620,89 @@ def test_a_memo_that_was_cleared_has_room_again() -> None:
 
 def test_an_event_may_have_64_mib_and_a_stream_1_gib() -> None:
     assert Limits() == Limits(event_bytes=67_108_864, stream_bytes=1_073_741_824)
+
+
+CLAUDE = (
+    "claude-mythos-preview", "claude-mythos-5", "claude-fable-5", "claude-opus-5-5", "claude-sonnet-5-5",
+    "claude-haiku-5-5", "claude-opus-5", "claude-sonnet-5", "claude-opus-4-7", "claude-opus-4-6", "claude-opus-4-5",
+    "claude-opus-4-1", "claude-sonnet-4-0", "claude-3-7-sonnet-latest", "claude-3-5-haiku-latest",
+    "claude-3-opus-20240229",
+)  # fmt: skip
+"""A model for each row of the rules about models of Claude."""
+
+
+@promise("law:3-legality")
+@each("target", ["anthropic-messages", "bedrock-converse"])
+@each("model", CLAUDE)
+def test_every_claude_accepts_how_reasoning_is_set(target: str, model: str) -> None:
+    name = model if target == "anthropic-messages" else f"us.anthropic.{model}-v1:0"
+    refused: set[Any] = set()
+    modes: tuple[Any, ...] = (None, "off", "on", "adaptive")
+    for mode, effort, budget, most in product(modes, (None, "none", *ALL_EFFORTS), (None, 0, 1, 4000), (None, 900)):
+        reasoning = ir.ReasoningSettings(mode, effort, budget)
+        settings: dict[str, Any] = {"max_output_tokens": most, "temperature": 0.5, "top_p": 0.5}
+        request = ir.Request(name, (ir.Message("user", "hi"),), reasoning=reasoning, **settings)
+        refused.update(refusals(dragoman.encode_request(request, target), target, model=name))
+    assert refused == set()
+
+
+def test_every_rule_about_claude_has_a_model_here() -> None:
+    def rule_of(model: str) -> str:
+        return next((pattern.pattern for pattern, _ in _MODELS if pattern.search(model)), "")
+
+    assert {rule_of(model) for model in CLAUDE} == {pattern.pattern for pattern, _ in _MODELS}
+
+
+@promise("law:2-nothing-vanishes")
+def test_an_encoded_body_shows_what_it_has() -> None:
+    encoded = dragoman.encode_request(ir.Request("m", (ir.Message("user", "hi"),), seed=3), "anthropic-messages")
+    shown = repr(encoded)
+    assert shown.startswith("Encoded(content=b'{")
+    assert all(f"{name}=" in shown for name in ("losses", "path", "headers", "status"))
+
+
+@each(("version", "undoes"), {"20241022": True, "20250124": True, "20250429": False, "20250728": False}.items())
+def test_editors_since_april_2025_undo_nothing(version: str, undoes: bool) -> None:  # noqa: FBT001
+    (function,) = functions_of({"type": f"text_editor_{version}", "name": "editor"})
+    assert (b"undo_edit" in bytes(to_raw(function.parameters))) is undoes
+
+
+@promise("law:10-bad-input-good-words")
+@each("name", FORMATS)
+def test_collections_that_json_lacks_are_read_like_those_that_it_has(name: str) -> None:
+    for body in bodies_of("request", name):
+        assert dragoman.decode_request(_odd_collections(body), name) == dragoman.decode_request(body, name)
+
+
+def _odd_collections(value: Any) -> Any:
+    if isinstance(value, dict):
+        return UserDict({key: _odd_collections(inner) for key, inner in value.items()})
+    return UserList([_odd_collections(inner) for inner in value]) if isinstance(value, list) else value
+
+
+def test_the_rare_keys_of_a_struct_are_those_without_a_member() -> None:
+    class Outer(Wire, frozen=True):
+        known: int = 0
+
+        further = ("known", "rare")
+
+    assert further_keys(Outer) == ("rare",)
+
+
+def test_every_type_of_header_of_an_event_stream_is_read() -> None:
+    """The lengths of values are those of AWS's table of types."""
+    values = {0: b"", 1: b"", 2: b"a", 3: b"ab", 4: b"abcd", 5: b"abcdefgh", 8: b"abcdefgh", 9: b"0123456789abcdef"}
+    headers = b"".join(b"\x01%c%c%b" % (97 + kind, kind, value) for kind, value in values.items())
+    text = b"\x00\x02ok"
+    assert read_aws_headers(headers + b"\x01y\x06" + text + b"\x01z\x07" + text) == {"z": "ok"}
+
+
+@each("given", [{"name": "x"}, {"kind": "odd", "value": 1}, {"kind": "text"}, {"value": 1}, {"role": "user"}])
+def test_records_without_a_sign_are_of_no_record_format(given: dict[str, Any]) -> None:
+    assert known_record([given]) is None
+
+
+@each("given", [{"toolCalls": []}, {"toolCallId": "1"}, *({"kind": kind, "value": 1} for kind in _KINDS)])
+def test_each_sign_of_a_stored_prompt_is_enough(given: dict[str, Any]) -> None:
+    assert known_record([given]) == ("modular-prompt", "request")
+    assert known_record([given, {"raw_context": {}}]) is None, "signs of two formats are no sign"

@@ -60,6 +60,7 @@ MERGED = 250
 _MARKS = re.compile(r"\bmk\d+x\b")
 CALLED = ("get_weather", "look", "f", "g", "sql", "sh", "shell", "apply_patch", "code_exec", "search")
 """Tools that the samples call."""
+STATUSES = (200, 400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 424, 429, 499, 500, 501, 502, 503, 504, 529, 599)
 ODD = "zq odd"
 """A text that no vocabulary has."""
 
@@ -138,6 +139,13 @@ def _bodies(kind: str, source: str) -> Iterator[tuple[str, Any]]:
             yield str(row.id).removeprefix(f"{source}: "), json.loads(renumbered(json.dumps(body)))
 
 
+def bodies_of(kind: str, name: str) -> list[Any]:
+    """The samples of a format, or of a kind of stored conversations."""
+    if name in FORMATS:
+        return [body for _, body in _bodies(kind, name)]
+    return list(_stored_samples(name).values()) if kind == "request" else []
+
+
 def crossed(kind: str, source: str) -> Iterator[Case]:
     for title, body in _bodies(kind, source):
         raw = json.dumps(body).encode()
@@ -152,6 +160,41 @@ def errors(source: str) -> Iterator[Case]:
             for target in FORMATS:
                 named = {"source": source, "target": target, "status": sample.status}
                 yield sample.name, target, attempt(of_encoded, dragoman.translate_error, sample.json(), **named)
+
+
+def changed_errors(source: str) -> Iterator[Case]:
+    """What an error is read as, with its status, without, and with the words that the code names."""
+    samples = {sample.name: sample for sample in ERRORS if sample.format == source}
+    for title, sample in samples.items():
+        for edit, body in chain([("as it is", sample.body)], every_edit(sample.body)):
+            yield title, edit, _read_error(body, source, (sample.status, None))
+        for status in STATUSES:
+            yield title, str(status), _read_error(sample.body, source, (status,))
+    bodies = {title: sample.body for title, sample in samples.items()}
+    for case, body in with_words(bodies, source):
+        yield "words", case, _read_error(body, source, (None, STATUSES[crc32(case.encode()) % len(STATUSES)]))
+
+
+def _read_error(body: Any, source: str, statuses: tuple[int | None, ...]) -> str:
+    raw, target = json.dumps(body).encode(), _rotated(json.dumps(body))
+    return "\n".join(
+        attempt(of_value, dragoman.decode_error, raw, source, status=status)
+        + "\n"
+        + attempt(of_encoded, dragoman.translate_error, raw, source=source, target=target, status=status)
+        for status in statuses
+    )
+
+
+def detected(name: str) -> Iterator[Case]:
+    """The format that a body is recognised as, and with every edit."""
+    for kind in ("request", "response"):
+        for title, body in enumerate(bodies_of(kind, name)):
+            for edit, changed in chain([("as it is", body)], every_edit(body)):
+                yield f"{kind} {title}", edit, attempt(str, dragoman.detect, json.dumps(changed).encode())
+    for sample in ERRORS:
+        if sample.format == name:
+            for edit, changed in chain([("as it is", sample.body)], every_edit(sample.body)):
+                yield sample.name, edit, attempt(str, dragoman.detect, json.dumps(changed).encode())
 
 
 def odd_edits(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
@@ -251,7 +294,7 @@ def varied_requests(target: str) -> Iterator[Case]:
         yield group, title, attempt(of_encoded, dragoman.encode_request, request, target)
 
 
-def _decoded_samples(kind: str) -> list[Any]:
+def decoded_samples(kind: str) -> list[Any]:
     """What the samples of every format are read as."""
     return [value for source in FORMATS for _, value in _decoded(kind, source)]
 
@@ -266,7 +309,7 @@ def mixed_requests(target: str) -> Iterator[Case]:
     models = VARIED_MODELS.get(target, ("some-model",))
     groups = varied_values.ABOUT_MESSAGES if target in STORED else varied_values.ALL
     constructed = [request for *_, request in varied_values.requests(models, groups)]
-    pools = {"constructed": constructed, "decoded": _decoded_samples("request")}
+    pools = {"constructed": constructed, "decoded": decoded_samples("request")}
     pools["both"] = [*constructed[:: len(constructed) // len(pools["decoded"])], *pools["decoded"]]
     every_model = (None, *models, *FURTHER_MODELS.get(target, ()))
     for name, pool in pools.items():
@@ -277,7 +320,7 @@ def mixed_requests(target: str) -> Iterator[Case]:
 
 def mixed_answers(target: str) -> Iterator[Case]:
     constructed = [answer for *_, answer in varied_values.answers()]
-    pools = {"constructed": constructed, "decoded": _decoded_samples("response")}
+    pools = {"constructed": constructed, "decoded": decoded_samples("response")}
     pools["both"] = [*constructed[:: len(constructed) // len(pools["decoded"])], *pools["decoded"]]
     for name, pool in pools.items():
         for number, answer in enumerate(merged_answers(pool, MERGED, f"{name} {target}")):
@@ -531,6 +574,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"requests/{source}", (partial(crossed, "request", source), True)
         yield f"answers/{source}", (partial(crossed, "response", source), True)
         yield f"errors/{source}", (partial(errors, source), True)
+        yield f"changed-errors/{source}", (partial(changed_errors, source), False)
         yield f"changed-requests/{source}", (partial(changed_bodies, "request", source), False)
         yield f"changed-answers/{source}", (partial(changed_bodies, "response", source), False)
         yield f"varied-answers/{source}", (partial(varied_answers, source), False)
@@ -553,6 +597,8 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
     yield "chunks/chat", (chunks, False)
     for name in RECORDS:
         yield f"stored-answers/{name}", (partial(stored_answers, name), False)
+    for name in (*FORMATS, *RECORDS, *dragoman.formats("dataset")):
+        yield f"detected/{name}", (partial(detected, name), False)
     for name in (*RECORDS, *dragoman.formats("dataset")):
         yield f"stored/{name}", (partial(stored, name), False)
         yield f"mixed-stored/{name}", (partial(mixed_stored, name), False)

@@ -194,8 +194,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_message_stop(self, event: MessageStop) -> None:
         self._move("messageStop")
-        if not self._begun:
-            self._begin()
+        self._begin()
         self._stop = event
         further = event.additional_model_response_fields
         if further is not UNSET:
@@ -204,8 +203,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_metadata(self, entries: Extra) -> None:
         self._move("metadata")
-        if not self._begun:
-            self._begin()
+        self._begin()
         self._late.update({key: value for key, value in entries.items() if key not in {"usage", _PADDING}})
         if "usage" in entries and bytes(entries["usage"]) != b"null":
             usage = take_tier(decode_usage(entries["usage"]), self._late, "serviceTier", BEDROCK_TIERS_READ)
@@ -230,12 +228,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _move_to_block(self, event: str, index: int) -> None:
         self._move(event, about=f" of block {index}")
-        if not self._begun:
-            self._begin()
+        self._begin()
 
     def _on_block_start(self, event: BlockStart) -> None:
         index = event.content_block_index
-        if self._state is not OPEN or not self._begun:
+        if self._state is not OPEN:
             self._move_to_block("contentBlockStart", index)
         if index in self._blocks or index in self._stopped:
             what = f"contentBlockStart of block {index}"
@@ -272,7 +269,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_delta(self, event: BlockDelta, payload: bytes) -> None:
         index, delta = event.content_block_index, event.delta
-        if self._state is not OPEN or not self._begun:
+        if self._state is not OPEN:
             self._move_to_block("contentBlockDelta", index)
         block = self._blocks.get(index)
         kind = _kind_of(delta)
@@ -350,7 +347,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_block_stop(self, event: BlockStop) -> None:
         index = event.content_block_index
-        if self._state is not OPEN or not self._begun:
+        if self._state is not OPEN:
             self._move_to_block("contentBlockStop", index)
         if index in self._blocks:
             self._end_block(index)

@@ -41,7 +41,7 @@ _WRAPPERS = frozenset(
 
 def is_record(data: Json) -> bool:
     """Return whether the list has items that only the Responses API has, or run items around them."""
-    found = mappings(data) if isinstance(data, list) else []
+    found = mappings(data)
     if not all("type" in item or "role" in item for item in found):  # Codex has such items after a header
         return False
     kinds = [(text_of(item.get("type")), item) for item in found]

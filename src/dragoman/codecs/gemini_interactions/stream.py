@@ -378,8 +378,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if block.kind != "thought":
             block.pieces.append(text)
         self._events.append(PartDelta(block.part_index, text))
-        if block.kind != "function_call" or len(block.pieces) == 1:
-            self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
+        self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
 
     def _start_part(self, block: _Incoming) -> None:
         self._release()

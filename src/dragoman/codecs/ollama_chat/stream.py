@@ -240,5 +240,5 @@ def _argument_text(given: Raw | UnsetType, number: int) -> str:
     if first != b"{":
         path = f"$.message.tool_calls[{number}].function.arguments"
         raise DecodeError(path=path, expected="object", got=type(parse_json(given)).__name__, source=SOURCE)
-    arguments, text = unwrap_arguments(given)
-    return text if arguments is UNSET and text is not None else str(given, "utf-8")
+    _, text = unwrap_arguments(given)
+    return str(given, "utf-8") if text is None else text
