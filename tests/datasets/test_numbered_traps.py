@@ -589,6 +589,15 @@ def _cut_off() -> None:
             read(span, "opentelemetry")
         assert caught.value.path == "$['gen_ai.input.messages']"
         assert "Weather" not in str(caught.value)
+    flat = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Weather?",
+        "llm.request.functions.0.name": "weather",
+        "llm.request.functions.0.parameters": '{"type": "obj',
+    }
+    assert detect(json.dumps({"attributes": flat})) == Detected("opentelemetry", "request")
+    with pytest.raises(DecodeError, match="cut"):
+        read({"attributes": flat}, "opentelemetry")
     one = {"type": "function", "function": {"name": "weather", "arguments": '{"city": "Os'}}
     (cut,) = [part for message in read({"messages": [USER, asked(one)]}, "trl").messages for part in message.tool_calls]
     assert not cut.parsed, "arguments that were cut are not repaired"

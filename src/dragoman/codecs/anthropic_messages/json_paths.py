@@ -172,6 +172,8 @@ def _travels_behind_signature(part: AnyPart) -> bool:
 
 _OF_AN_ANSWER = {
     "finish": "stop_reason",
+    "finish.reason": "stop_reason",
+    "finish.raw": "stop_reason",
     "finish.stop_sequence": "stop_sequence",
     "finish.explanation": "stop_details.explanation",
     "arguments": "input",

@@ -17,6 +17,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    ProviderTool,
     Request,
     Text,
     ToolCall,
@@ -101,7 +102,11 @@ class _RequestPaths:
         if _is_point(field):
             return _joined(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
         head, dot, rest = field.partition(".")
-        return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
+        inner = _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else ""
+        tool = self._request.tools[index]
+        if type(tool) is ProviderTool:  # a tool of AWS: `systemTool` instead of `toolSpec`
+            inner = f"{next(iter(tool.definition or {}), '')}.name" if field == "name" else ""
+        return _joined(f"$.toolConfig.tools[{place}]", inner)
 
 
 class _ResponsePaths:

@@ -179,14 +179,15 @@ def _add_action(conversation: Conversation, step: Line, place: str) -> None:
     error = step.get("error")
     failure = text_of(error.get("message")) if isinstance(error, Mapping) else ""
     seen = "\n".join(filter(None, (text_of(step.get("observations")), failure)))
+    where = f"{place}.error.message" if failure and seen == failure else f"{place}.observations"
     if not ids:
-        pieces = [(Text(seen), f"{place}.observations")] if seen else []
+        pieces = [(Text(seen), where)] if seen else []
         conversation.add("user", pieces, place)
     elif seen or isinstance(step.get("observations"), str):
         if len(ids) > 1:
             conversation.leave_out("which call each result answers", "the results of a step are one text")
         result = conversation.result(seen, call_id=ids[0], is_error=bool(failure))
-        conversation.add("tool", [(result, f"{place}.observations")], place)
+        conversation.add("tool", [(result, where)], place)
     if step.get("observations_images"):
         conversation.leave_out("images of observations", "they are stored as pixels without a format")
 

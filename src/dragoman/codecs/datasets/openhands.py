@@ -158,7 +158,8 @@ def _add_answer(conversation: Conversation, called: Mapping[str, Json], answered
         raise refuse(NAME, f"{place}.tool_call_metadata", "the answer of the model", message)
     if text_of(body.get("id")) not in answered:
         answered.add(text_of(body.get("id")))
-        add_message(conversation, {**message, "role": "assistant"}, place)
+        inner = f"{place}.tool_call_metadata.model_response.choices[0].message"
+        add_message(conversation, {**message, "role": "assistant"}, inner)
 
 
 def _text(content: Json) -> str:

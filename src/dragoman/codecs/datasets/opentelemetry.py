@@ -81,10 +81,10 @@ def _otlp_value(value: Json) -> Json:
 
 
 _FLAT = re.compile(
-    r"(?:gen_ai\.(?P<gen_ai>prompt|completion)|llm\.(?P<llm>input|output)_messages)\.(?P<index>\d+)\.(?:message\.)?(?P<field>.+)"
+    r"(?:gen_ai\.(?P<gen_ai>prompt|completion)|llm\.(?P<llm>input|output)_messages)\.(?P<index>\d{1,9})\.(?:message\.)?(?P<field>.+)"
 )
-_FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d+)\.(?:tool_call\.)?(?:function\.)?(?P<field>id|name|arguments)")
-_FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d+)\.(?P<field>name|description|parameters)")
+_FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d{1,9})\.(?:tool_call\.)?(?:function\.)?(?P<field>id|name|arguments)")
+_FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d{1,9})\.(?P<field>name|description|parameters)")
 
 
 def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -107,7 +107,13 @@ def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _unpacked(value: Json, field: str) -> Json:
-    return parse_json(value) if field == "parameters" and isinstance(value, str) else value
+    """Return the parameters of a tool, which are JSON text; text that was cut stays as it is."""
+    if field != "parameters" or not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except (msgspec.DecodeError, UnicodeError):
+        return value
 
 
 def _from_fields(fields: Mapping[str, Json]) -> dict[str, Json]:
@@ -131,19 +137,26 @@ def read(data: Json) -> Request:
     if attributes is None:
         _add_messages(conversation, data, "$")
         return conversation.finish()
-    root = "$.attributes" if "attributes" in data else "$"
-    system = _json(attributes, _SYSTEM, root)
+    _require_whole(attributes.get(_TOOLS), "$.attributes" if "attributes" in data else "$")
+    system, place = _json(attributes, _SYSTEM, data), _place_of(_SYSTEM, data)
     if system:
-        parts = [(Text(text_of(part.get("content"))), f"{root}['{_SYSTEM}']") for part in mappings(system)]
-        conversation.add("system", parts, f"{root}['{_SYSTEM}']")
+        parts = [(Text(text_of(part.get("content"))), place) for part in mappings(system)]
+        conversation.add("system", parts, place)
     for key in (_INPUT, _OUTPUT):
         if key in attributes:
-            _add_messages(conversation, _json(attributes, key, root), f"{root}['{key}']")
-    request = conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, root)))
+            _add_messages(conversation, _json(attributes, key, data), _place_of(key, data))
+    request = conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, data)))
     add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_CONTENT) for path, key in _unread(data)])
     return request
 
 
+def _require_whole(tools: Json, root: str) -> None:
+    for tool in mappings(tools):
+        if isinstance(cut := tool.get("parameters"), str):
+            raise refuse(NAME, root, _WHOLE, cut)
+
+
+_WHOLE = "JSON; tracers cut long attributes"
 _NOT_CONTENT = "it is not part of the conversation"
 _READ = frozenset({_INPUT, _OUTPUT, _SYSTEM, _TOOLS, _MODEL, "llm.model_name"})
 _READ_FIELDS = frozenset({"role", "content", "tool_call_id"})
@@ -170,7 +183,20 @@ def _is_read(key: str) -> bool:
     return key in _READ or _FLAT_TOOL.fullmatch(key) is not None
 
 
-def _json(attributes: Mapping[str, Json], key: str, root: str) -> Json:
+def _place_of(key: str, data: Mapping[str, Json]) -> str:
+    """Return the path of an attribute. Of numbered fields, which are read as lists, it is the path that a list has."""
+    given = data.get("attributes")
+    if not isinstance(given, list):
+        return step_into("$" if given is None else "$.attributes", key)
+    for index, entry in enumerate(mappings(given)):
+        if entry.get("key") == key:
+            value = entry.get("value")
+            kind = next(iter(value), "") if isinstance(value, Mapping) else ""
+            return f"$.attributes[{index}].value" + (f".{kind}" if kind else "")
+    return "$.attributes"
+
+
+def _json(attributes: Mapping[str, Json], key: str, data: Mapping[str, Json]) -> Json:
     """Parse an attribute: attributes of spans hold JSON as text, often truncated."""
     value = attributes.get(key)
     if not isinstance(value, str):
@@ -178,7 +204,7 @@ def _json(attributes: Mapping[str, Json], key: str, root: str) -> Json:
     try:
         return parse_json(value)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise refuse(NAME, f"{root}['{key}']", "JSON; tracers cut long attributes", value) from error
+        raise refuse(NAME, _place_of(key, data), _WHOLE, value) from error
 
 
 def _add_messages(conversation: Conversation, messages: Json, place: str) -> None:

@@ -52,40 +52,61 @@ def read_langfuse(data: Json) -> Request:
 def _messages(logged: Json) -> list[Mapping[str, Json]]:
     """Return the messages that were sent: as a list, or in a body; none if there are several prompts."""
     found = logged.get("messages") if isinstance(logged, Mapping) else logged
-    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
+    if isinstance(found, list) and _is_batch(found):
         found = found[0]
     is_list = isinstance(found, list) and all(isinstance(one, Mapping) and _is_message(one) for one in found)
     return mappings(found) if is_list else []
+
+
+def _is_batch(found: Json) -> bool:
+    """Return whether this is a list of prompts, with a single one in it."""
+    return isinstance(found, list) and len(found) == 1 and isinstance(found[0], list)
 
 
 def _is_message(message: Mapping[str, Json]) -> bool:
     return langchain.is_message(message) or isinstance(message.get("role"), str)
 
 
-def _answers(logged: Json) -> list[Mapping[str, Json]]:
+def _answers(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
     """Return the messages of the answer, which is a message, a body of Chat, or generations of LangChain."""
+    if isinstance(logged, str):
+        return [(place, {"role": "assistant", "content": logged})]
     if not isinstance(logged, Mapping):
-        return [{"role": "assistant", "content": logged}] if isinstance(logged, str) else mappings(logged)
+        return _placed(mappings(logged), place)
     if _is_message(logged):
-        return [logged]
+        return [(place, logged)]
     generations = logged.get("generations")
     listed = generations[0] if isinstance(generations, list) and generations else None
-    choices = mappings(listed) or mappings(logged.get("choices")) or [logged]
-    message = choices[0].get("message")
-    return [message] if isinstance(message, Mapping) else mappings(logged.get("messages"))
+    choices = [
+        *_placed(mappings(listed), f"{place}.generations[0]"),
+        *_placed(mappings(logged.get("choices")), f"{place}.choices"),
+        (place, logged),
+    ]
+    where, choice = choices[0]
+    message = choice.get("message")
+    if isinstance(message, Mapping):
+        return [(f"{where}.message", message)]
+    return _placed(mappings(logged.get("messages")), f"{place}.messages")
+
+
+def _placed(found: list[Mapping[str, Json]], place: str) -> list[tuple[str, Mapping[str, Json]]]:
+    return [(f"{place}[{index}]", one) for index, one in enumerate(found)]
 
 
 def _read(name: str, data: Json, given: str, got: str, model: Json) -> Request:
     passed = data[given]
     body = passed if isinstance(passed, Mapping) else {}
     conversation = Conversation(name, read_tools(body.get("tools")))
+    place = f"$.{given}.messages" if body else f"$.{given}"
+    if _is_batch(body.get("messages") if body else passed):
+        place += "[0]"
     for index, message in enumerate(_messages(passed)):
-        _add(conversation, message, f"$.{given}.messages[{index}]" if body else f"$.{given}[{index}]")
-    answers = _answers(data.get(got))
-    if data.get(got) is not None and not all(map(_is_message, answers)):
+        _add(conversation, message, f"{place}[{index}]")
+    answers = _answers(data.get(got), f"$.{got}")
+    if data.get(got) is not None and not all(_is_message(message) for _, message in answers):
         raise refuse(name, f"$.{got}", "a message, or a body with one", data.get(got))
-    for message in answers:
-        _add(conversation, message, f"$.{got}")
+    for where, message in answers:
+        _add(conversation, message, where)
     return conversation.finish(model=text_of(body.get("model")) or model)
 
 

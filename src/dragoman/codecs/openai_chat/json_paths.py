@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
-from dragoman.codecs.openai_chat import images
+from dragoman.codecs.openai_chat import audio, images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
-from dragoman.codecs.openai_chat.messages import FAMILY
+from dragoman.codecs.openai_chat.messages import FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
@@ -31,7 +31,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
@@ -51,8 +51,14 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     },
     Audio: {"data": "input_audio.data", "media_type": "input_audio.format"},
     Document: {"data": "file.file_data", "url": "file.file_data", "file_id": "file.file_id", "title": "file.filename"},
-    ToolCall: {"name": "function.name", "arguments": "function.arguments", "signature": "extra_content"},
+    ToolCall: {
+        "name": "function.name",
+        "arguments": "function.arguments",
+        "arguments_text": "function.arguments",
+        "signature": "extra_content",
+    },
 }
+_OF_A_CUSTOM_CALL = {"name": "custom.name", "arguments": "custom.input", "arguments_text": "custom.input"}
 
 
 class _RequestPaths:
@@ -60,11 +66,11 @@ class _RequestPaths:
 
     _request: Request
     _turns: list[int] | None = None
-    _calls: dict[int, list[int]]
+    _places: dict[int, list[int]]
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._calls = {}
+        self._places = {}
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -81,10 +87,10 @@ class _RequestPaths:
         if part_index is None:
             return f"{path}.{field}" if field else path
         message = self._request.messages[message_index]
-        before = self._calls.get(message_index)
-        if before is None:
-            before = self._calls[message_index] = _calls_before(message)
-        return path + _part_path(message, part_index, field, before)
+        places = self._places.get(message_index)
+        if places is None:
+            places = self._places[message_index] = _places(message)
+        return path + _part_path(message, part_index, field, places)
 
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
@@ -98,16 +104,32 @@ def _piece_path(result: ToolResult, index: int, field: str) -> str:
 request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
 
 
-def _calls_before(message: Message) -> list[int]:
-    """Return, for each part, how many calls come before it."""
-    content = message.content_held
-    if isinstance(content, str):
+def _places(message: Message) -> list[int]:
+    """Return the index of each part: of a call in the list of calls, of any other part in the list of contents."""
+    held = message.content_held
+    if isinstance(held, str):
         return [0]
-    before, calls = [], 0
-    for part in content:
-        before.append(calls)
-        calls += type(part) is ToolCall
-    return before
+    places, calls, contents = [], 0, 0
+    for part in held:
+        places.append(calls if type(part) is ToolCall else contents)
+        if type(part) is ToolCall:
+            calls += "~legacy" not in _own(part)
+        else:
+            contents += _is_content(message, part)
+    return places
+
+
+def _is_content(message: Message, part: AnyPart) -> bool:
+    """Whether the part is in the list of contents. An assistant message has separate fields beside it."""
+    if message.role != "assistant":
+        return True
+    if isinstance(part, Reasoning):
+        return "~thinking" in _own(part)
+    return not (images.is_made(part) or audio.is_spoken(part))
+
+
+def _own(part: AnyPart) -> Extra:
+    return (part.metadata or {}).get(FAMILY, {})  # type: ignore[union-attr]
 
 
 _SETTINGS = {
@@ -163,42 +185,48 @@ _BY_URL = {"data": "document_url", "url": "document_url", "title": "document_nam
 """Fields of a document that came as a `document_url` part."""
 
 
-def _part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
+def _part_path(message: Message, part_index: int, field: str, places: list[int]) -> str:
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
+    if isinstance(part, ToolCall):
+        return _call_path(part, f".tool_calls[{places[part_index]}]", field)
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
     if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
         inner = _BY_URL.get(field, inner)
-    if isinstance(part, ToolCall):
-        if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
-            return ".function_call"
-        place = f".tool_calls[{calls[part_index]}]"
-        return f"{place}.{inner}" if inner else place
     if images.is_made(part):
-        place = images.place_of(part)
-        return f"{place}.{inner}" if inner else place
+        return at(images.place_of(part), inner)
     if message.role == "tool":
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
-    if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
-        return _assistant_field_path(message, part, field)
-    place = ".content" if type(message.content_held) is str else f".content[{part_index}]"
-    return f"{place}.{inner}" if inner else place
+    if message.role == "assistant":
+        listed = note(message.metadata, FAMILY, "~content") == "parts" and _is_content(message, part)
+        if not listed:
+            return _assistant_field_path(message, part, field)
+    return at(".content" if type(message.content_held) is str else f".content[{places[part_index]}]", inner)
+
+
+def _call_path(call: ToolCall, place: str, field: str) -> str:
+    notes = _own(call)
+    if "~legacy" in notes:
+        return ".function_call"
+    if FLAT in notes:
+        return at(place, "arguments" if field == "arguments_text" else field)
+    known = _OF_A_PART[ToolCall]
+    return at(place, (_OF_A_CUSTOM_CALL if call.custom and field in _OF_A_CUSTOM_CALL else known).get(field, field))
 
 
 def _assistant_field_path(message: Message, part: AnyPart, field: str) -> str:
     """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
-        if "~block" in (part.metadata or {}).get(FAMILY, {}):
+        if "~block" in _own(part):
             return ".thinking_blocks"
         spelled = note(part.metadata, FAMILY, "~key")
         return ".reasoning_details" if spelled is UNSET else f".{spelled}"
     if isinstance(part, Refusal):
         return ".refusal"
     if isinstance(part, Audio):
-        own = (part.metadata or {}).get(FAMILY, {})
-        return f".audio.{field}" if field in {"data", "transcript", *own} else ".audio"
+        return f".audio.{field}" if field in {"data", "transcript", *_own(part)} else ".audio"
     if field == "signature":
         return ".extra_content" if "~raw:extra_content" in notes else ".reasoning_details"
     return ".annotations" if field.startswith("citations") else ".content"
@@ -219,11 +247,11 @@ class _ResponsePaths:
     """Looks up the JSON paths of a completion's nodes in the wire body."""
 
     _completion: Completion
-    _calls: dict[int, list[int]]
+    _places: dict[int, list[int]]
 
     def __init__(self, completion: Completion) -> None:
         self._completion = completion
-        self._calls = {}
+        self._places = {}
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -242,10 +270,10 @@ class _ResponsePaths:
             extra = (self._completion.metadata or {}).get(FAMILY, {})
             listed = CITATIONS in extra or MODELLED + CITATIONS in extra
             return f"$.{CITATIONS if listed else RESULTS}"
-        before = self._calls.get(message_index)
-        if before is None:
-            before = self._calls[message_index] = _calls_before(message)
-        return f"{path}.message{_part_path(message, part_index, field, before)}"
+        places = self._places.get(message_index)
+        if places is None:
+            places = self._places[message_index] = _places(message)
+        return f"{path}.message{_part_path(message, part_index, field, places)}"
 
 
 response_paths = paths_by_class(_ResponsePaths)

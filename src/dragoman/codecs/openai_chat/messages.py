@@ -455,7 +455,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
 
 _TYPE = "~type"
 """Note: the call has another type (Kimi's `builtin_function`), or none ("absent")."""
-_FLAT = "~flat"
+FLAT = "~flat"
 """Note: name and arguments were in the call itself, without an object around them."""
 _flat = msgspec.json.Decoder(Function).decode
 
@@ -471,7 +471,7 @@ def _flat_function(extra: Extra) -> Function:
         return Function("", "")
     for key in members:
         del extra[key]
-    extra[_FLAT] = Raw(b"true")
+    extra[FLAT] = Raw(b"true")
     return function
 
 
@@ -959,7 +959,7 @@ def _function(call: ToolCall, extra: Extra) -> WireValue:
         arguments = UNSET if spelled == "absent" else None
     function: Any = Function(UNSET if "~name" in extra else call.name, arguments)
     inner = inner_extra(extra, "function")
-    if _FLAT in extra:
+    if FLAT in extra:
         extra |= _members(encode_json(function))
     if "~function" in extra:
         return UNSET

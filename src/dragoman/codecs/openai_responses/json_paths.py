@@ -27,7 +27,7 @@ from dragoman.ir import (
     ToolChoice,
     ToolResult,
 )
-from dragoman.ir.notes import ADDED
+from dragoman.ir.notes import ADDED, MODELLED
 from dragoman.ir.values import parse_json
 from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
@@ -117,8 +117,10 @@ def _part_path(items: str, item: int, part: AnyPart, place: int, field: str) -> 
             return f"{path}.annotations"
     elif isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         path += f".content[{place}]"
-    elif isinstance(part, ToolCall) and part.custom and field in {"arguments", "arguments_text"}:
-        inner = "input"
+    elif isinstance(part, ToolCall) and field in {"arguments", "arguments_text"}:
+        inner = "input" if part.custom else "arguments"
+    elif isinstance(part, Reasoning) and field == "text" and MODELLED + "content" in own(part.metadata):
+        inner = "content"  # an open model shows its reasoning beside the summary
     return f"{path}.{inner}" if inner else path
 
 
