@@ -59,8 +59,9 @@ class TerminalChat:
         unready = self._service.unready()
         if unready:
             names = " ".join(f"@{name}" for name in unready)
-            self._screen.line(f"{names} cannot answer yet: {next(iter(unready.values()))}", "yellow")
-            self._screen.line("Check your keys with: dragoman doctor. Without keys: dragoman chat --demo", "dim")
+            reason, _, _ = next(iter(unready.values())).partition(", or pass ")  # an argument of Python
+            self._screen.line(f"{names} cannot answer yet: {reason}", "yellow")
+            self._screen.line("Store a key: dragoman keys set PROVIDER. Without keys: dragoman chat --demo", "dim")
 
     def _next(self, runner: asyncio.Runner) -> None:
         typed = self._reader.read(PROMPT)
