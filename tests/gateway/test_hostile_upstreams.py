@@ -9,9 +9,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from urllib3.util.retry import Retry
+from websockets.sync.client import connect
 
 import dragoman
 from dragoman.agent.compaction import is_context_error
@@ -20,8 +22,8 @@ from dragoman.errors import LimitExceeded, provider_error
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.relay import Relay
 from dragoman.ir import Failure
-from tests.gateway.running import RunningGateway, configured, connected, send
-from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.running import RunningGateway, configured, connected, send, until_closed
+from tests.gateway.scripted_upstream import NO_ANSWER, Reply, ScriptedUpstream, completion, reply, scripted
 from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.gateway.test_pairs import path_of
@@ -350,6 +352,117 @@ def test_a_key_in_any_part_of_an_error_is_hidden_in_every_format(kind: str, *, s
                 assert got.status == 400, (format, got.body)
                 assert KEY not in str([got.headers, got.body]), format
         assert KEY not in str(gateway.log.lines)
+
+
+OWNED = {
+    "openai": ("/v1/responses", {"id": "resp_1", "object": "response", "status": "completed", "output": []}),
+    "gemini-interactions": ("/v1beta/interactions", {"id": "v1_1", "status": "completed", "steps": []}),
+}
+"""Objects that an upstream stores: where a client creates and finds them, and what the upstream answers first."""
+
+
+@contextmanager
+def owned(kind: str) -> Iterator[tuple[ScriptedUpstream, RunningGateway, str]]:
+    """Run an upstream that has stored an object, and a gateway that knows it."""
+    path, made = OWNED[kind]
+    with (
+        scripted(reply({**made, "model": "m"})) as upstream,
+        RunningGateway(configured(upstream.table("p", kind, f'{PATIENT}\nheaders = {{ "x-ours" = "1" }}'))) as gateway,
+    ):
+        assert send(gateway.url, path, {"model": "p/m", "input": "x"}).status == 200
+        yield upstream, gateway, f"{path}/{made['id']}"
+
+
+@pytest.mark.parametrize("kind", OWNED)
+def test_failures_of_an_upstream_that_stores_an_object_are_its_own(kind: str) -> None:
+    answers = {
+        502: (NO_ANSWER, reply(b"", "302 Found", {"location": "http://127.0.0.1:1/"}), Reply(b"HTTP/1.1 2\r\n\r\n")),
+        401: (reply({"error": {"message": f"wrong key {KEY}"}}, "401 Unauthorized"),),
+        403: (reply({"error": {"message": f"wrong key {KEY}"}}, "403 Forbidden"),),
+    }
+    with owned(kind) as (upstream, gateway, path):
+        for status, replies in answers.items():
+            for answer in replies:
+                upstream.replies = [answer]
+                got = send(gateway.url, path, method="GET")
+                assert got.status == status, got.body
+                assert got.json["error"]["message"]
+                assert "location" not in got.headers
+                assert KEY not in str([got.headers, got.body])
+        assert all("\nx-ours: 1" in head for head in upstream.heads)
+
+
+@pytest.mark.parametrize("kind", OWNED)
+def test_pages_of_an_upstream_that_stores_an_object_are_sandboxed(kind: str) -> None:
+    with owned(kind) as (upstream, gateway, path):
+        upstream.replies = [reply(b"<script>1</script>", headers={"content-type": "text/html"})]
+        got = send(gateway.url, path, method="GET")
+        assert got.headers["content-security-policy"] == "sandbox; default-src 'none'"
+
+
+@pytest.mark.parametrize("kind", OWNED)
+def test_events_of_an_upstream_that_stores_an_object_are_sent_as_they_come(kind: str) -> None:
+    more = threading.Event()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+    class Waiting(ScriptedUpstream):
+        def _answer(self, client: socket.socket, incoming: Any) -> bool:
+            while incoming.readline() not in {b"\r\n", b""}:
+                pass
+            client.sendall(head + sse({"n": 1}))
+            assert more.wait(PATIENCE)
+            client.sendall(sse({"n": KEY}))
+            return False
+
+    with owned(kind) as (upstream, gateway, path):
+        waiting = Waiting(reply(b""))
+        gateway.reload(waiting.table("p", kind))
+        try:
+            with connected(gateway.url) as sock:
+                sock.sendall(
+                    b"GET %b?stream=true HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n" % path.encode()
+                )
+                received = b""
+                while sse({"n": 1}) not in received:
+                    received += sock.recv(65536)
+                more.set()
+                received += until_closed(sock)
+        finally:
+            waiting.close()
+        assert received.endswith(b"0\r\n\r\n")
+        assert KEY.encode() not in received
+        assert upstream.count == 1
+
+
+CREATED = {"type": "response.created", "response": {"id": "r"}}
+UNFINISHED: dict[str, Reply] = {
+    "text as an error": reply({"error": "no"}, "400 Bad Request"),
+    "a list": reply([{"error": {"message": "no"}}], "400 Bad Request"),
+    "null as an error": reply({"error": None, "message": "no"}, "400 Bad Request"),
+    "another key": reply({"detail": "no"}, "400 Bad Request"),
+    "nothing after the first event": reply(sse(CREATED), headers=STREAM),
+    "the ending of another API": reply(sse(CREATED) + b"data: [DONE]\n\n", headers=STREAM),
+    "half an event": reply(sse(CREATED) + b'data: {"type"', headers=STREAM),
+    "half an answer": reply(sse(CREATED), headers={**STREAM, "content-length": "9000", "connection": "close"}),
+}
+
+
+@pytest.mark.parametrize("previous", [None, "resp_0"])
+def test_every_turn_over_a_websocket_ends_with_an_event(previous: str | None) -> None:
+    """The client cannot see otherwise that the answer has ended: the connection stays open."""
+    turn = {"type": "response.create", "model": "p/m", "input": "x", "previous_response_id": previous}
+    with scripted(NO_ANSWER) as upstream, RunningGateway(configured(upstream.table("p", "openai", PATIENT))) as gateway:
+        url = gateway.url.replace("http", "ws") + "/v1/responses"
+        for name, answer in UNFINISHED.items():
+            upstream.replies = [answer]
+            with connect(url, proxy=None) as websocket:
+                websocket.send(json.dumps(turn))
+                event: dict[str, Any] = {}
+                while event.get("type") not in {"error", "response.failed"}:
+                    event = json.loads(websocket.recv(PATIENCE))
+                error = event["error"] if event["type"] == "error" else event["response"]["error"]
+                assert error["message"], name
+                assert answer.data.startswith(b"HTTP/1.1 200") or error["message"] == "no", name
 
 
 def test_a_stream_that_ends_within_an_event_is_cut_for_the_client_too() -> None:

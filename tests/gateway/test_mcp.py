@@ -279,6 +279,32 @@ def test_invalid_arguments_are_an_error_of_the_call(arguments: str, caplog: pyte
     assert "raised" not in caplog.text
 
 
+ODD_ANSWERS = {
+    "no choices": (reply({**completion(), "choices": []}), ""),
+    "parts": (
+        reply({**completion(), "choices": [{"message": {"content": [{"type": "text", "text": "fine"}]}}]}),
+        "fine",
+    ),
+    "text as an error": (reply({"error": "no"}, "400 Bad Request"), "no"),
+    "a list of errors": (reply([{"error": {"message": "no"}}], "400 Bad Request"), "no"),
+    "null as an error": (reply({"error": None}, "400 Bad Request"), ""),
+}
+
+
+@pytest.mark.parametrize("name", ODD_ANSWERS)
+def test_odd_answers_of_a_model_are_results_of_the_tool(name: str) -> None:
+    """The key may be in the query, as for all endpoints."""
+    answer, words = ODD_ANSWERS[name]
+    asking = {"name": "ask_model", "arguments": {"model": "p/m", "prompt": "x"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asking}
+    accepted = {"accept": "application/json, text/event-stream"}
+    serving = '[server]\nkeys = ["a-long-key"]\n[mcp]\nserve = true\n'
+    with scripted(answer) as upstream, RunningGateway(configured(serving + upstream.table("p"))) as gateway:
+        got = send(gateway.url, "/mcp?key=a-long-key", message, accepted)
+    result = got.json["result"]
+    assert (result["content"][0]["text"], result["isError"]) == (words, "400" in str(answer.data[:20]))
+
+
 @promise("gateway:limits")
 def test_mcp_requests_reserve_no_budget(tmp_path: Path) -> None:
     """A reservation ends when the usage of its request is written. These requests have none, so it would never end."""

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import socket
 import sys
 import time
@@ -15,6 +16,7 @@ import dragoman
 from dragoman.gateway.access import Access, digest_of
 from dragoman.gateway.config import Config, ConfigError
 from dragoman.gateway.exchange import ServerLimits
+from dragoman.gateway.openapi import description
 from dragoman.gateway.serving import check_exposure
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, every_format, send, simulated, until_closed
@@ -22,6 +24,7 @@ from tests.gateway.test_failures import chat, provider
 from tests.gateway.test_pairs import path_of
 from tests.sim.test_sim_pairs import FORMATS, MODELS, first
 from tests.sim.wire import DOORS
+from tests.support.cases import each
 from tests.support.promises import promise
 
 GOOD = b'{"model": "as-anthropic-messages/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'
@@ -113,6 +116,28 @@ def test_an_invalid_body_gets_an_error_in_the_clients_format(small: RunningGatew
     assert got.status == status, got.body
     assert DOORS[format].message_of(got.json)
     assert send(small.url, "/v1/chat/completions", GOOD).status == 200
+
+
+CHANGING = [
+    (method.upper(), re.sub(r"{[^}]*}", "as-gemini", path))
+    for path, operations in description()["paths"].items()
+    for method in operations
+    if method in {"post", "patch"}
+]
+
+
+@promise("gateway:bad-input")
+@each("operation", CHANGING)
+def test_an_invalid_body_never_fails_an_endpoint(
+    gateway: RunningGateway, dragoman_sim: Simulator, operation: tuple[str, str]
+) -> None:
+    """What a simulator answers instead is its own."""
+    method, path = operation
+    for name, (_, body) in BODIES.items():
+        before = len(dragoman_sim.requests)
+        got = send(gateway.url, path, body, method=method)
+        assert got.status < 500 or got.status == 501 or len(dragoman_sim.requests) > before, (name, got.body)
+    assert [line for line in gateway.log.lines if line["event"] == "error"] == []
 
 
 @promise("gateway:bad-input")

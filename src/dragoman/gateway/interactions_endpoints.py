@@ -8,26 +8,20 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from dragoman.drivers.providers import Target
-from dragoman.drivers.transport import HttpRequest, HttpResponse, read_whole
-from dragoman.errors import ProviderError
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Exchange
-from dragoman.gateway.other_endpoints import JSON, Handler, query_for_upstream
-from dragoman.gateway.relay import Failed, own_key_refused
+from dragoman.gateway.other_endpoints import JSON, Handler, pass_to_owner, query_for_upstream
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.running_events import RunningEvents, UnknownEvent
 from dragoman.gateway.state.base import Kept
 from dragoman.gateway.stored_interactions import FORMAT, no_interaction, unknown_event
 from dragoman.gateway.stored_responses import Noted
 from dragoman.gateway.upstream_calls import upstream_path
-from dragoman.gateway.upstream_http import stream_to
-from dragoman.ir import Failure
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-_UNAUTHORISED = 401
 
 
 async def _find_stored(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
@@ -102,36 +96,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchang
     rest = exchange.head.path.partition("/interactions/")[2]
     target = Target(upstream_path(channel, "", stream=False), "", stream=False, place=channel.place)
     url = f"{channel.base_url}{channel.provider.path(target)}/{rest}{query_for_upstream(exchange.head)}"
-    headers = {**channel.provider.headers, **channel.headers}
-    request = HttpRequest(method=exchange.head.method, url=url, headers=headers, body=exchange.body)
-    signed = await channel.credential.sign(request)
-    try:
-        answer = await channel.transport.send(signed, timeouts=channel.timeouts)
-        if answer.headers.get("content-type", "").startswith("text/event-stream"):
-            await _pass_on(answer, exchange, record)
-            return
-        body = await read_whole(answer, channel.limits.response)
-    except ProviderError as error:
-        raise Failed(error.failure) from error
-    if answer.status == _UNAUTHORISED:
-        message = f"the upstream answered {_UNAUTHORISED}"
-        raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
-    record.status = answer.status
-    kind = answer.headers.get("content-type", JSON["content-type"])
-    exchange.send(answer.status, {"content-type": kind, **record.id_headers}, body)
-
-
-async def _pass_on(answer: HttpResponse, exchange: Exchange, record: Record) -> None:
-    """Forward the events of a stream that the upstream resumes, as they come."""
-    record.status = answer.status
-    exchange.start(answer.status, {**_EVENTS, **record.id_headers})
-    try:
-        await stream_to(answer, exchange.write, exchange.drain)
-    except ProviderError:
-        return  # the connection is cut, as the upstream's was
-    finally:
-        answer.close()
-    exchange.finish()
+    await pass_to_owner(gateway, upstream, url, exchange, record)
 
 
 INTERACTIONS_ENDPOINTS: Mapping[Operation, Handler] = {

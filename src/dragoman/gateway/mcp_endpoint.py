@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 import dragoman
+from dragoman.codecs.registry import codec
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.gateway.access import Caller
 from dragoman.gateway.endpoints import Endpoint
@@ -55,7 +56,6 @@ _BAD_ARGUMENTS = (
     *(DragomanError, msgspec.MsgspecError, KeyError, TypeError, ValueError),
     *(OverflowError, RecursionError),  # `int` of an infinite number, deep values
 )
-_COPIED = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
 class _McpRequest(Struct, frozen=True):
@@ -236,6 +236,7 @@ async def _call_tool(_context: Any, parameters: Any) -> mcp_types.CallToolResult
 
 
 async def _ask_model(request: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:
+    chat = codec("openai-chat")
     system = [{"role": "system", "content": str(given["system"])}] if given.get("system") else []
     body: dict[str, Any] = {
         "model": str(given["model"]),
@@ -243,17 +244,17 @@ async def _ask_model(request: _McpRequest, _name: str, given: Mapping[str, Any])
     }
     if given.get("max_output_tokens"):
         body["max_completion_tokens"] = int(given["max_output_tokens"])
-    shown = {name: request.head.headers[name] for name in _COPIED if name in request.head.headers}
-    headers = {**shown, "content-type": "application/json"}
-    inner = _InnerRequest(Head("POST", "/v1/chat/completions", "", headers), msgspec.json.encode(body))
+    head = Head("POST", "/v1/chat/completions", "", {"content-type": "application/json"})
+    inner = _InnerRequest(head, msgspec.json.encode(body))
+    inner.digest = "" if request.caller.grant is None else request.caller.grant.digest
     leaving = request.caller.leave()  # the inner request takes a slot of the same key, which may have only one
     if leaving is not None:
         await leaving
     await request.gateway(inner)
-    answer = msgspec.json.decode(inner.answer)
     if inner.status != 200:  # noqa: PLR2004 - an HTTP status
-        return str(answer.get("error", {}).get("message", answer)), True
-    return answer["choices"][0]["message"].get("content") or "", False
+        return chat.decode_error(inner.answer, inner.status, {}).message, True
+    messages = chat.decode_response(inner.answer).messages
+    return messages[0].text if messages else "", False
 
 
 async def _convert_body(_request: _McpRequest, _name: str, given: Mapping[str, Any]) -> tuple[str, bool]:

@@ -8,30 +8,34 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.chat.tokens import window_of
+from dragoman.drivers.remote import Call
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import ProviderError
 from dragoman.gateway.access import presented_key
+from dragoman.gateway.answer_keys import KeyFilter
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Application, Exchange
 from dragoman.gateway.http_request import BadBody, Head
 from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstream_health
 from dragoman.gateway.model_catalogue import ONE, SHAPES, Listed, allowed_models
 from dragoman.gateway.openapi import description
-from dragoman.gateway.relay import Failed, own_key_refused
+from dragoman.gateway.relay import INERT, as_failed, kept_headers
 from dragoman.gateway.request_records import Record
+from dragoman.gateway.routing import Candidate
 from dragoman.gateway.state.base import Kept
 from dragoman.gateway.state_errors import not_found, not_streamable
 from dragoman.gateway.stored_responses import Noted, Responses, input_items
+from dragoman.gateway.upstream_http import stream_to
+from dragoman.gateway.upstreams import Upstream
 from dragoman.ir import Failure
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
 JSON = {"content-type": "application/json"}
-_UNAUTHORISED = 401
 _KEY_PARAMETERS = frozenset({"key", "api_key", "api-key", "access_token"})
 _TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _OLLAMA_VERSION = "0.12.0"
@@ -66,11 +70,22 @@ async def _model(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, recor
     _put(exchange, record, ONE[endpoint.format](Listed(endpoint.model, "dragoman")))
 
 
+class _Shown(Struct):
+    model: str | None = None
+    name: str | None = None
+
+
+_shown = msgspec.json.Decoder(_Shown).decode
+
+
 async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     caller = await gateway.admit(endpoint, exchange, record)
-    body = msgspec.json.decode(exchange.body or b"{}")
-    name = body.get("model") or body.get("name") if isinstance(body, dict) else None
-    if not isinstance(name, str):
+    try:
+        given = _shown(exchange.body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadBody(Failure("invalid_request", str(error), 400)) from None
+    name = given.model or given.name
+    if not name:
         raise BadBody(Failure("invalid_request", "model is required", 400))
     caller.may_use(name)
     _put(exchange, record, _describe_model(name, _window(gateway, name, endpoint.format)))
@@ -246,19 +261,36 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
     path = exchange.head.path.partition("/responses/")[2]
     if upstream is None:  # it is no longer configured
         raise not_found(path)
+    url = f"{upstream.channel.base_url}/responses/{path}{query_for_upstream(exchange.head)}"
+    await pass_to_owner(gateway, upstream, url, exchange, record)
+
+
+async def pass_to_owner(gateway: Gateway, upstream: Upstream, url: str, exchange: Exchange, record: Record) -> None:
+    """Send a request about what the upstream stores, and pass its answer on. Raises `Failed`."""
     channel = upstream.channel
-    url = f"{channel.base_url}/responses/{path}{query_for_upstream(exchange.head)}"
-    signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
+    request = HttpRequest(method=exchange.head.method, url=url, headers=upstream.headers, body=exchange.body)
     try:
-        answer = await channel.transport.send(signed, timeouts=channel.timeouts)
-        body = await read_whole(answer, channel.limits.response)
+        opened = await gateway.relay.open(Call.about(request, channel.timeouts), Candidate(upstream, ""), same=True)
     except ProviderError as error:
-        raise Failed(error.failure) from error
-    if answer.status == _UNAUTHORISED:
-        message = f"the upstream answered {_UNAUTHORISED}"
-        raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
-    record.status = answer.status
-    exchange.send(answer.status, {**JSON, **record.id_headers}, body)
+        raise as_failed(error, upstream) from error
+    response = opened.response
+    headers = {**JSON, **kept_headers(response.headers, channel), **record.id_headers, **INERT}
+    record.status = response.status
+    try:
+        if headers["content-type"].startswith("text/event-stream"):
+            keys = KeyFilter(channel)
+            exchange.start(response.status, headers)
+            await stream_to(response, lambda data: exchange.write(keys.feed(data)), exchange.drain)
+            exchange.finish(keys.held)
+        else:
+            with gateway.relay.counting_bytes() as count:
+                exchange.send(
+                    response.status, headers, await read_whole(response, channel.limits.response, count=count)
+                )
+    except ProviderError as error:  # if a stream has begun, its connection is cut
+        raise as_failed(error, upstream) from error
+    finally:
+        opened.release()
 
 
 def query_for_upstream(head: Head) -> str:

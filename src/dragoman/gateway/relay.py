@@ -42,6 +42,7 @@ T = TypeVar("T")
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
 """For failures of an upstream without a status."""
+_NO_WORDS = "the upstream reported an error without a message"
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
 _OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
@@ -353,7 +354,7 @@ async def _first(response: HttpResponse, translator: StreamTranslator, keys: Key
             failure = translator.failure
             if failure.raw_type == LimitExceeded.__name__:  # the answer is too large, not the request
                 failure = structs.replace(failure, kind="server", status=_BAD_GATEWAY)
-            raise provider_error(failure)
+            raise provider_error(structs.replace(failure, message=failure.message or _NO_WORDS))
     return first
 
 

@@ -8,7 +8,6 @@ may name them as `previous_response_id`. Frames are read and written by the sans
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from dragoman.codecs.framing import ServerSentEvents
+from dragoman.codecs.registry import codec
 from dragoman.codecs.stream_limits import Limits
 from dragoman.gateway.client_websocket import IncomingMessages
 from dragoman.gateway.exchange import Exchange, Gone, Tunnel
@@ -39,7 +39,10 @@ _PING_EVERY = 30.0
 _SWITCHED = 101
 _FAILED_FROM = 400
 _OF_THE_HANDSHAKE = ("upgrade", "connection", "content-length", "content-encoding")
-_FAILURE = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:error|response\.failed)"')
+_FAILURES = frozenset({"error", "response.failed"})
+_ENDINGS = _FAILURES | {"response.completed", "response.incomplete"}
+_ERROR = b'{"type":"error"}'
+_DONE = b"[DONE]"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.encode
 Serve = Callable[[Exchange], Awaitable[None]]
@@ -52,20 +55,27 @@ class _ClientEvent(Struct):
     background: bool | None = None
 
 
+class _Typed(Struct):
+    type: str = ""
+
+
 _client_event = msgspec.json.Decoder(_ClientEvent).decode
+_typed = msgspec.json.Decoder(_Typed).decode
 
 
 class _Turn(Exchange):
     """One `response.create`, served as any other request; its answer is sent as messages."""
 
-    __slots__ = ("_events", "_lane", "_previous", "_session", "has_failed")
+    __slots__ = ("_events", "_lane", "_last", "_previous", "_session", "is_single")
 
     def __init__(self, session: ResponsesWebSocket, event: _ClientEvent, body: bytes) -> None:
         super().__init__(session.head)
         self.body = body
         self.local = session.local
-        self.has_failed = False
+        self.is_single = False
+        """Whether the answer is one message instead of events, such as an estimate."""
         self._session = session
+        self._last = b""
         self._lane = event.stream_id
         self._previous = event.previous_response_id
         self._events = ServerSentEvents(Limits(), "openai-responses stream")
@@ -74,17 +84,28 @@ class _Turn(Exchange):
         return self.body
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send a whole answer, which is an error, since turns stream."""
+        """Send a whole answer, mostly an error, since turns stream."""
         self.started = self.whole = True
         if self.on_sent is not None:
             self.on_sent(status, body)
         if status >= _FAILED_FROM:
-            self.has_failed = True
-            error = _object(body).get("error", Raw(b'{"type":"server_error","message":""}'))
             kept = {name: value for name, value in headers.items() if name.startswith(("x-", "retry-after"))}
-            self._session.emit_error(status, {**_object(error), "headers": kept}, self._lane)
+            self.fail(status, {**_error_in(body, status), "headers": kept})
         else:
+            self.is_single = True
             self._emit(body)
+
+    def fail(self, status: int, error: Mapping[str, Any]) -> None:
+        self._last = _ERROR
+        self._session.emit_error(status, error, self._lane)
+
+    @property
+    def last_type(self) -> str:
+        """The type of the last event."""
+        try:
+            return _typed(self._last).type if self._last else ""
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return ""
 
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:  # noqa: ARG002 - no heads here
         self.started = True
@@ -105,8 +126,9 @@ class _Turn(Exchange):
             self._emit(payload)
 
     def _emit(self, payload: bytes) -> None:
-        if _FAILURE.match(payload):
-            self.has_failed = True
+        if payload == _DONE:  # some servers end streams of this API as those of Chat
+            return
+        self._last = payload
         if self._previous is not None and b'"response":{' in payload:
             payload = self._with_previous(payload)
         self._session.emit(payload, self._lane)
@@ -117,6 +139,16 @@ class _Turn(Exchange):
         if "response" in event:
             event["response"] = {**_object(event["response"]), "previous_response_id": self._previous}
         return _encode(event)
+
+
+def _error_in(body: bytes, status: int) -> Mapping[str, Any]:
+    """Return the error of an answer, in the shape of this API: a server of the same API may have another."""
+    try:
+        return _object(_object(body)["error"])
+    except (msgspec.DecodeError, KeyError):
+        failure = codec("openai-responses").decode_error(body, status, {})
+        kind = failure.raw_type or "server_error"
+        return {"type": kind, "code": failure.code, "param": failure.parameter, "message": failure.message}
 
 
 class ResponsesWebSocket:
@@ -237,8 +269,8 @@ class ResponsesWebSocket:
                 await asyncio.wait([before])
             async with self._active:
                 turn = _Turn(self, event, body)
-                await self._serve(turn)
-            if event.previous_response_id is not None and (turn.has_failed or not turn.whole):
+                await self._answer(turn)
+            if event.previous_response_id is not None and (turn.last_type in _FAILURES or not turn.whole):
                 # As at OpenAI, the previous response of a failed turn cannot be continued.
                 self.local.forget(event.previous_response_id)
         except Gone:
@@ -246,6 +278,20 @@ class ResponsesWebSocket:
         finally:
             self._turns -= 1
             self._tunnel.budget.used -= len(body)
+
+    async def _answer(self, turn: _Turn) -> None:
+        """Serve a turn. The client can see the end of an answer only by its last event, so there is always one."""
+        status, words = 502, "The answer of the upstream ended early."
+        try:
+            await self._serve(turn)
+        except Gone:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug in one handler must not affect other turns
+            context = {"message": f"the handler of {self.head.path} failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            status, words = 500, "Internal error of the gateway."
+        if not turn.whole or (turn.last_type not in _ENDINGS and not turn.is_single):
+            turn.fail(status, {"type": "server_error", "message": words})
 
     # ── writing ──
 
