@@ -35,6 +35,7 @@ CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/c
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client, any model, simulated models without keys"
+	@echo "                                      (ARGS='--port 9000' passes options on)"
 	@echo "make demo    a transcript through every format, then a tool call with every (simulated) provider: a few seconds"
 	@echo "make test    all checks: lint, formatting, types, tests"
 	@echo "make lint    ruff and mypy only"
