@@ -209,6 +209,22 @@ def test_the_command_against_a_simulator(dragoman_sim: Simulator, tmp_path: Path
     assert "stop: 12" in page
 
 
+@promise("batch:inference", "batch:jobs")
+def test_a_command_whose_requests_all_failed_says_so_in_its_exit_code(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 2), tmp_path / "later.jsonl"
+    place = ["--base-url", f"{dragoman_sim.url}/v1"]
+    model = ["--model", "openai/no-such-model"]
+    surroundings = environment(OPENAI_API_KEY="sk-test")
+    for action, code in (
+        (["run", str(path), *model, "-o", str(tmp_path / "out.jsonl")], 1),
+        (["submit", str(path), *model, "-o", str(output)], 0),
+        (["fetch", str(output), "--wait", "--every", "0.1"], 1),
+    ):
+        command = [*COMMAND, "batch", *action, *place]
+        done = subprocess.run(command, capture_output=True, env=surroundings, timeout=60, check=False)  # noqa: S603
+        assert done.returncode == code, (action, done.stderr)
+
+
 @promise("batch:inference", "law:2-nothing-vanishes")
 def test_the_report_says_what_was_lost_and_where(dragoman_sim: Simulator, tmp_path: Path) -> None:
     """It only counted losses; and `n`, which no driver sends, was in no count."""

@@ -122,6 +122,14 @@ def _failed_file(simulator: Simulator, folder: Path) -> None:
     place.submit()
     report = place.fetch()
     assert (report.state, report.missing, report.retryable) == ("failed", 1, 0)
+    simulator.play_batches(ends="failed")  # the lines are all right, and the queue is full
+    (folder / "later").mkdir()
+    place = Place(folder / "later", simulator, "openai-chat", ["a"])
+    place.submit()
+    report = place.fetch()
+    assert (report.state, report.missing, report.retryable) == ("failed", 1, 1)
+    simulator.play_batches()
+    assert place.fetch(retry_failed=True).succeeded == 1
 
 
 @trap(5, "Counts that are zero until the end do not say that nothing was done.")

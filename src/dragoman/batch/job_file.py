@@ -55,6 +55,8 @@ class JobPart(Struct, kw_only=True):
     """The provider's own name of the state, also if it is not known here."""
     counts: JobCounts = JobCounts()
     problems: tuple[str, ...] = ()
+    is_temporary: bool = False
+    """Whether the provider rejected the whole job for something that passes."""
     fetched: bool = False
 
     @property

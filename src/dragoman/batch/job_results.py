@@ -186,7 +186,7 @@ class Outcomes:
         if outcome == "missing":
             # A job that was rejected as a whole would be rejected again.
             part = self.part(position)
-            return part is not None and part.state != "failed"
+            return part is not None and (part.state != "failed" or part.is_temporary)
         if isinstance(answered, Failure):
             return may_retry(provider_error(answered, provider=self._reader.job.provider))
         return outcome in {"expired", "canceled"}
@@ -225,7 +225,9 @@ def _answer_line(
 
 def _never(outcome: str, part: JobPart | None) -> Failure:
     if outcome == "missing":
-        why = part.problems[0] if part is not None and part.problems else "the provider returned no result for it"
+        failed = part is not None and part.state == "failed"
+        why = "the whole job failed" if failed else "the provider returned no result for it"
+        why = part.problems[0] if part is not None and part.problems else why
         return Failure("server", f"This request has no result: {why}")
     return Failure("cancelled", f"This request was not run: the batch {outcome}.")
 

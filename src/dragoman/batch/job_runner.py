@@ -133,7 +133,7 @@ class JobRunner:
             if part.id and not part.ended:
                 seen = await self._run(self._api.look(self._context(part), part.id), part)
                 part.state, part.provider_state = seen.state, seen.provider_state
-                part.counts, part.problems = seen.counts, seen.problems
+                part.counts, part.problems, part.is_temporary = seen.counts, seen.problems, seen.is_temporary
         self._folder.save(self.job)
 
     async def cancel(self) -> None:

@@ -157,7 +157,7 @@ async def retry_job(output: str, **options: Unpack[Options]) -> BatchJob:
     async def work(runner: JobRunner) -> BatchJob:
         await runner.look()
         if not await runner.retry():
-            raise BatchJobError("nothing to retry: every request was answered, or failed permanently")
+            raise BatchJobError("nothing to retry: every request was answered, or would fail again")
         return runner.job
 
     found: BatchJob = await _with_runner(output, options, work)

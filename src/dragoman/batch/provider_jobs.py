@@ -80,6 +80,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     """Where the results are, in the form that `results` expects."""
     problems: tuple[str, ...] = ()
     """Why the provider rejected the whole job."""
+    is_temporary: bool = False
+    """Whether it rejected the job for something that passes: nothing ran, and the same job may succeed later."""
 
     @property
     def ended(self) -> bool:
@@ -152,6 +154,15 @@ def _upload(prefix: str, content: bytes, fields: Mapping[str, str]) -> Steps[str
     return str(reply.json()["id"])
 
 
+_QUEUE_IS_FULL = "token_limit_exceeded"
+"""Jobs that wait already have as many tokens as the organization may have in the queue."""
+
+
+def _problem(found: Mapping[str, Any]) -> str:
+    line, message = found.get("line"), found.get("message")
+    return f"{message}" if line is None else f"line {line}: {message}"
+
+
 class _OpenAi(Struct, frozen=True):
     """`/files` and `/batches`, with the differences of compatible providers."""
 
@@ -187,7 +198,8 @@ class _OpenAi(Struct, frozen=True):
                 total=counts.get("total"), succeeded=counts.get("completed", 0), failed=counts.get("failed", 0)
             ),
             outputs=tuple(file for file in files if file),
-            problems=tuple(f"line {one.get('line')}: {one.get('message')}" for one in listed),
+            problems=tuple(map(_problem, listed)),
+            is_temporary=bool(listed) and all(one.get("code") == _QUEUE_IS_FULL for one in listed),
         )
 
     def results(self, _context: JobContext, _job: str, seen: Seen) -> Steps[bytes]:

@@ -31,7 +31,7 @@ examples:
 
 exit codes:
   0  converted, perhaps with rejects
-  1  all records were rejected
+  1  all records were rejected, or all requests failed
   2  bad input, or a bad command line
   3  more records were rejected than --max-errors allows
 """

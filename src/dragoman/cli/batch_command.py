@@ -133,7 +133,7 @@ def answer(arguments: argparse.Namespace) -> int:
     print(f"dragoman: {report.summary()}", file=sys.stderr)
     if report.retriable:
         print(f"dragoman: run the same command again to send {report.retriable:,} of them again", file=sys.stderr)
-    return OK
+    return NOTHING_CONVERTED if report.failed == report.requests > 0 else OK
 
 
 async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) -> InferenceReport:

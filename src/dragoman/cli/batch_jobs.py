@@ -15,7 +15,7 @@ from dragoman.batch.job_results import JobReport
 from dragoman.batch.jobs import cancel_job, fetch_job, job_status, retry_job, submit_job
 from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.ask_command import options_of
-from dragoman.cli.batch_command import ProgressLines
+from dragoman.cli.batch_command import NOTHING_CONVERTED, ProgressLines
 from dragoman.cli.format_names import target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.targets import explain
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.encode(found).decode())
     else:
         print(f"dragoman: {found.summary()}", file=sys.stderr)
-    return OK
+    return NOTHING_CONVERTED if isinstance(found, JobReport) and not found.succeeded and found.requests else OK
 
 
 async def _submit(arguments: argparse.Namespace) -> BatchJob:

@@ -218,8 +218,19 @@ def _state(batch: Batch) -> str:
     return batch.scripted_state or ("in_progress" if batch.polls else "validating")
 
 
+_QUEUE_IS_FULL: JsonObject = {
+    "code": "token_limit_exceeded",
+    "line": None,
+    "message": "Enqueued token limit reached for this model in this organization. Please try again once some "
+    "in_progress batches have been completed.",
+    "param": None,
+}
+"""Why a job fails whose lines are all right."""
+
+
 def _batch(batch: Batch, now: int) -> JsonObject:
     given, state, done = batch.given, _state(batch), counts(batch)
+    problems = [_QUEUE_IS_FULL] if batch.ending == "failed" and not batch.problems else batch.problems
     completed = done.get("succeeded", 0)
     failed = done.get("errored", 0)
     times = {f"{name}_at": now if name == state else None for name in (
@@ -229,7 +240,7 @@ def _batch(batch: Batch, now: int) -> JsonObject:
         "object": "batch",
         "endpoint": given["endpoint"],
         "model": text_at(batch.items[0].body, "model") if batch.items else None,
-        "errors": {"object": "list", "data": batch.problems} if batch.problems and batch.polls else None,
+        "errors": {"object": "list", "data": problems} if problems and batch.polls else None,
         "input_file_id": given["input_file_id"],
         "completion_window": given["completion_window"],
         "status": state,
@@ -239,7 +250,7 @@ def _batch(batch: Batch, now: int) -> JsonObject:
         "expires_at": now + _WINDOW,
         **times,
         "request_counts": {
-            "total": 0 if batch.problems else len(batch.items),
+            "total": 0 if problems else len(batch.items),
             "completed": completed,
             "failed": failed,
         },
