@@ -2,6 +2,7 @@
 # ruff: noqa: E501 - a record per line reads better
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dragoman.codecs.datasets.catalogue import is_session
 from dragoman.codecs.registry import codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError
-from dragoman.ir import Request, ToolCall, ToolResult
+from dragoman.ir import Request, Text, ToolCall, ToolResult
 from dragoman.translate import translate_request
 from tests.datasets.public_shapes import ANSWER, CLAUDE_CODE, QUESTION, RESULT, SHAPES, Shape
 from tests.datasets.test_datasets import tell
@@ -162,6 +163,16 @@ UNREAD: tuple[tuple[str, Any, str], ...] = (
         [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}, {"role": "assistant", "parts": [{"type": "tool-search", "toolCallId": "1", "providerExecuted": True, "state": "output-available", "input": {}, "output": {}}, {"type": "text", "text": "x"}]}],
         "tools that the provider ran",
     ),
+    (
+        "claude-export",
+        {"uuid": "c", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi", "content": []}, {"uuid": "2", "sender": "assistant", "text": "", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}, {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}, {"type": "image", "file_uuid": "u"}]}]}]},
+        "image in results",
+    ),
+    (
+        "langsmith",
+        {"run_type": "llm", "inputs": {"messages": [{"role": "user", "content": "hi"}]}, "outputs": {"choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}}, {"index": 1, "message": {"role": "assistant", "content": "y"}}]}},
+        "further answers",
+    ),
     ("openassistant", SHAPES["oasst tree"].record, "other replies"),
     ("bfcl", SHAPES["BFCL v3 multi-turn"].record, "the tools"),
 )  # fmt: skip
@@ -172,6 +183,44 @@ def test_content_that_no_message_can_hold_is_a_loss() -> None:
     for name, record, what in UNREAD:
         encoded = translate_request(json.dumps(record), source=name, target="openai-chat", model="m")
         assert what in {loss.what for loss in encoded.losses if loss.severity == "dropped"}, name
+
+
+@promise("batch:datasets")
+def test_images_of_openhands_and_calls_in_langchain_content_are_read() -> None:
+    image = {"type": "image", "image_urls": ["data:image/png;base64,aGk="]}
+    call = {"name": "f", "arguments": "{}", "id": "c"}
+    events = [
+        {"kind": "MessageEvent", "id": "1", "llm_message": {"role": "user", "content": [{"type": "text", "text": "a"}, image]}},
+        {"kind": "ActionEvent", "id": "2", "thought": [], "tool_name": "f", "tool_call_id": "c", "tool_call": call},
+        {"kind": "ObservationEvent", "id": "3", "tool_name": "f", "tool_call_id": "c", "observation": {"kind": "FObservation", "content": [image, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}},
+    ]  # fmt: skip
+    asked, _, answered = codec("openhands").decode_request(json.dumps(events).encode()).messages
+    assert [type(part).__name__ for part in asked.parts] == ["Text", "Image"]
+    (result,) = answered.tool_results
+    assert [type(part).__name__ for part in result.parts] == ["Image", "Text"]
+    assert result.parts[1] == Text("b\nc")
+    block = {"type": "tool_use", "id": "c", "name": "f", "input": {"x": 1}, "cache_control": {"type": "ephemeral"}}
+    for listed in ([], [{"name": "f", "args": {"x": 1}, "id": "c", "type": "tool_call"}]):
+        messages = [{"type": "ai", "data": {"content": [block], "tool_calls": listed}}]
+        body = codec("langchain").decode_request(json.dumps(messages).encode())
+        assert [(part.name, part.id) for part in body.messages[0].tool_calls] == [("f", "c")]
+        encoded = translate_request(json.dumps(messages), source="langchain", target="openai-chat", model="m")
+        assert "$[0].data.content[0].cache_control" in {loss.path for loss in encoded.losses}
+
+
+@promise("batch:datasets")
+def test_calls_in_text_cost_what_their_length_costs() -> None:
+    """Every bracket was tried as the end."""
+
+    def seconds(size: int) -> float:
+        turns = [{"from": "user", "value": "q"}, {"from": "assistant", "value": f"[f(a='{')' * size}')]"}]
+        record = {"system": f"as [func1(x)]: [{{{']' * size}", "conversations": turns}
+        raw = json.dumps(record).encode()
+        start = time.process_time()
+        codec("toolace").decode_request(raw)
+        return time.process_time() - start
+
+    assert seconds(400_000) < 8 * max(seconds(100_000), 0.05)
 
 
 @promise("batch:datasets")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from dragoman.codecs.datasets.conversation import (
     Conversation,
     Dataset,
@@ -24,7 +26,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
 )
 from dragoman.codecs.datasets.frameworks import Line, add_turn, messages_of, read_blocks, read_thought, role_of
-from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in, texts_of
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.media import data_url
@@ -461,6 +463,9 @@ _ATIF_KEYS = all_keys(
 _EVENT_KEYS = keys("partial", content=keys("role parts"))
 _ADK_KEYS = keys("partial", content=keys("role parts"), events=_EVENT_KEYS)
 _GOOSE_CALL = keys("status name arguments", value=keys("name arguments"))
+_TEXTS = texts_of()
+_GOOSE_VALUE = structs.replace(keys("isError", content=_TEXTS), items=_TEXTS, is_kept=_TEXTS.is_kept)
+_GOOSE_RESULT = keys("status error", value=_GOOSE_VALUE)
 _GOOSE_MESSAGE = keys(
     "role",
     content=kinds_of(
@@ -470,7 +475,7 @@ _GOOSE_MESSAGE = keys(
             "thinking": keys("thinking signature"),
             "image": keys("data mimeType"),
             "toolRequest frontendToolRequest": keys("id", toolCall=_GOOSE_CALL),
-            "toolResponse": keys("id", toolResult=keys("status error", value=keys("isError content type text"))),
+            "toolResponse": keys("id", toolResult=_GOOSE_RESULT),
         },
         all_keys(),
     ),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from msgspec import structs
+
 from dragoman.codecs.anthropic_messages.json_paths import request_paths as messages_paths
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
 from dragoman.codecs.datasets.conversation import (
@@ -355,6 +357,11 @@ _CLAUDE_CODE_KEYS = keys(
     "type uuid parentUuid isSidechain isMeta isCompactSummary parent_tool_use_id",
     message=keys("type role model id content"),
 )
+_OUTPUT_KEYS = structs.replace(
+    keys("content success"),
+    is_kept=lambda output: not isinstance(output, Mapping) or not text_of(output.get("content")),
+)
+"""Of an output of an old file only the text was sent; `success` was for the program."""
 _OLD_ITEMS = (
     "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
     "local_shell_call", "web_search_call",
@@ -365,10 +372,10 @@ _CODEX_KEYS = kinds_of(
     {
         "session_meta": keys(payload=keys("instructions", base_instructions=keys("text"))),
         "turn_context": keys(payload=keys("model")),
-        "response_item": keys("payload"),
+        "response_item": keys(payload=all_keys(output=_OUTPUT_KEYS)),
         "event_msg": keys(payload=kinds_of("type", {"thread_rolled_back": keys("num_turns")}, keys())),
         "compacted": keys(payload=keys("replacement_history message")),
-        **{kind: all_keys() for kind in _OLD_ITEMS},
+        **{kind: all_keys(output=_OUTPUT_KEYS) for kind in _OLD_ITEMS},
     },
     keys("items instructions", session=keys("instructions base_instructions")),
 )

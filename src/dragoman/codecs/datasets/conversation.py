@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, structs
 from msgspec.structs import force_setattr
 
 from dragoman.codecs.datasets.known_keys import Keys, keys, severity_of, unread_keys
@@ -453,10 +453,13 @@ _DEPTH = "~depth"
 _DEEPEST = 8
 
 
-TOOL_KEYS = keys(
-    "type name description parameters input_schema", function=keys("name description parameters input_schema")
+TOOL_KEYS = structs.replace(
+    keys("type name description parameters input_schema", function=keys("name description parameters input_schema")),
+    as_text=True,
 )
 """What `read_tools` reads."""
+CALL_KEYS = structs.replace(keys("name arguments"), as_text=True)
+"""What is read of a call that stands alone, or in a list."""
 
 
 def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False, family: str = "") -> ToolCall:

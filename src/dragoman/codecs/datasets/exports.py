@@ -145,6 +145,9 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
             spoken_parts = []
             value = block.get("content")
             texts = [text_of(part.get("text")) for part in mappings(value)]
+            for part in mappings(value):
+                if not text_of(part.get("text")) and part.get("type") != "text":
+                    conversation.leave_out(f"{text_of(part.get('type')) or 'parts'} in results", "they have no text")
             failed = block.get("is_error") is True
             shown = "\n".join(filter(None, texts)) if texts else value
             result = conversation.result(
@@ -178,7 +181,7 @@ _BLOCK_KEYS = kinds_of(
         "text": keys("text"),
         "thinking": keys("thinking"),
         "tool_use": keys("id name input"),
-        "tool_result": keys("tool_use_id name content is_error"),
+        "tool_result": keys("tool_use_id name is_error", content=keys("type text")),
     },
     all_keys(),
 )

@@ -7,12 +7,14 @@ of its objects, and one walk compares a record with them. It builds paths only f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct, structs
 
+from dragoman.ir.values import parse_json
 from dragoman.loss import Severity
 
 Json: TypeAlias = Any
@@ -33,6 +35,10 @@ class Keys(Struct, frozen=True):
     by: str = ""
     """The key whose value selects one of `kinds`; objects with another value have the keys above."""
     kinds: Mapping[str, Keys] = {}
+    as_text: bool = False
+    """Whether JSON text of such an object, or of a list of them, is read too."""
+    is_kept: Callable[[Json], bool] | None = None
+    """Says of an object or a list whether all of it is kept with the conversation."""
 
     def recursive(self, key: str) -> Keys:
         """Return these keys for objects that contain objects of the same kind under `key`."""
@@ -61,6 +67,15 @@ def _with(kind: Keys, name: str) -> frozenset[str] | None:
     return None if kind.names is None else kind.names | {name}
 
 
+def texts_of(names: str = "type text") -> Keys:
+    """Return the keys of blocks that become one text; a list in which other blocks are too is kept as it is."""
+    return structs.replace(keys(names), is_kept=_has_other_blocks)
+
+
+def _has_other_blocks(value: Json) -> bool:
+    return isinstance(value, list) and any(type(one) is not dict or one.get("type") != "text" for one in value)
+
+
 def messages_in(message: Keys, names: str = "", /, **inner: Keys) -> Keys:
     """Return the keys of a record that is a list of messages, or an object with `messages` and these keys.
 
@@ -83,10 +98,17 @@ def unread_keys(record: Json, known: Keys) -> list[tuple[str, str, int]]:
     """The keys of each kind that are read, or were found before."""
     found: list[tuple[Link, list[str]]] = []
     queue: list[tuple[Json, Keys, Link]] = [(record, known, None)]
-    for value, kind, link in queue:
+    for found_value, kind, link in queue:
+        value = found_value
+        if kind.as_text and type(value) is str:
+            value = _parsed(value)
+        if kind.is_kept is not None and kind.is_kept(value):
+            continue
         if type(value) is list:
             of = kind.items or kind
-            queue += [(one, of, (link, index)) for index, one in enumerate(value) if type(one) in _CONTAINERS]
+            queue += [
+                (one, of, (link, index)) for index, one in enumerate(value) if of.as_text or type(one) in _CONTAINERS
+            ]
             continue
         if type(value) is not dict:
             continue
@@ -102,7 +124,7 @@ def unread_keys(record: Json, known: Keys) -> list[tuple[str, str, int]]:
             found.append((link, new))
         for key, inner in kind.inner:
             below = value.get(key)
-            if below and type(below) in _CONTAINERS:
+            if below and (inner.as_text or type(below) in _CONTAINERS):
                 queue.append((below, inner, (link, key)))
         if kind.each is not None:
             queue += [(one, kind.each, (link, key)) for key, one in value.items()]
@@ -145,6 +167,14 @@ def severity_of(key: str) -> Severity:
 
 
 _CONTAINERS = (dict, list)
+
+
+def _parsed(text: str) -> Json:
+    """Return the objects in a text; None if it is another text, which the reader uses as it is."""
+    try:
+        return parse_json(text) if text.lstrip()[:1] in {"[", "{"} else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
 
 
 def _is_empty(value: Json) -> bool:

@@ -27,7 +27,7 @@ from dragoman.codecs.datasets.conversation import (
     result_text,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
+from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
 from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -119,7 +119,27 @@ def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], pla
     for index, call in enumerate(mappings(fields.get("invalid_tool_calls"))):
         made = conversation.call(call.get("name"), text_of(call.get("args")), call.get("id"))
         pieces.append((made, f"{place}.invalid_tool_calls[{index}]"))
+    for index, call in _calls_in_content(fields):
+        made = conversation.call(call.get("name"), call.get("input", call.get("args")), call.get("id"))
+        pieces.append((made, f"{place}.content[{index}]"))
     conversation.add(role, pieces, place, name=text_of(fields.get("name")) or None)
+
+
+def _calls_in_content(fields: Mapping[str, Json]) -> list[tuple[int, Mapping[str, Json]]]:
+    """Return the blocks with calls, and their positions; most often they repeat the lists of calls."""
+    listed = [*mappings(fields.get("tool_calls")), *mappings(fields.get("invalid_tool_calls"))]
+    known = {text_of(call.get("id")) for call in listed}
+    content = fields.get("content")
+    return [
+        (index, block)
+        for index, block in enumerate(content if isinstance(content, list) else [])
+        if isinstance(block, Mapping)
+        and block.get("type") in _CALLS
+        and (text_of(block.get("id")) not in known if text_of(block.get("id")) else not listed)
+    ]
+
+
+_CALLS = ("tool_use", "tool_call")
 
 
 def _argument_texts(fields: Mapping[str, Json]) -> dict[str, str]:
@@ -161,7 +181,7 @@ def _block(block: Mapping[str, Json]) -> list[Text | Reasoning | Image | Audio |
         if text_of(block.get("base64")) or text_of(block.get("data")):
             address = f"data:{block.get('mime_type')};base64,{block.get('base64') or block.get('data')}"
         return [media(text_of(block.get("mime_type")) or f"{kind}/*", address)]
-    return []  # tool_use and tool_call blocks repeat `tool_calls`
+    return []
 
 
 def write(request: Request, log: LossLog) -> Json:
@@ -219,7 +239,7 @@ def _write_file(part: Image | Audio | Document) -> Json:
 
 _BLOCK_KEYS = kinds_of(
     "type",
-    {"tool_use tool_call invalid_tool_call": all_keys()},
+    {"tool_use tool_call invalid_tool_call": keys("id name input args partial_json index error")},
     keys("text reasoning thinking base64 data url mime_type", image_url=keys("url")),
 )
 _FIELD_KEYS = keys(

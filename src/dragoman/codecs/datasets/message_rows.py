@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
+from msgspec import structs
+
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
@@ -19,7 +21,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import all_keys
+from dragoman.codecs.datasets.known_keys import all_keys, keys
 from dragoman.codecs.datasets.trl import CALL_ROLES, MESSAGE_KEYS, add_message, content_pieces
 from dragoman.ir import Request, Text
 
@@ -94,7 +96,9 @@ def read_nemotron(data: Json) -> Request:
     return conversation.finish(metadata=left_over(data, ("input", "output", "system_prompt")))
 
 
-_SWIFT_KEYS = all_keys(messages=MESSAGE_KEYS, tools=TOOL_KEYS)
+_CALL_MESSAGE = keys("role", content=structs.replace(keys("id name arguments"), as_text=True))
+_SWIFT_MESSAGE = structs.replace(MESSAGE_KEYS, kinds={**MESSAGE_KEYS.kinds, **dict.fromkeys(CALL_ROLES, _CALL_MESSAGE)})
+_SWIFT_KEYS = all_keys(messages=_SWIFT_MESSAGE, tools=TOOL_KEYS)
 _NEMOTRON_KEYS = all_keys(input=MESSAGE_KEYS)
 
 SWIFT_ROW = Dataset(SWIFT, is_swift, read_swift, keys=_SWIFT_KEYS)

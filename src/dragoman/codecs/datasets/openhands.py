@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
@@ -12,6 +14,7 @@ from dragoman.codecs.datasets.conversation import (
     Piece,
     items,
     mappings,
+    media,
     read_tools,
     refuse,
     text_of,
@@ -19,7 +22,7 @@ from dragoman.codecs.datasets.conversation import (
 from dragoman.codecs.datasets.known_keys import keys, kinds_of
 from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.codecs.shared_tools import texts
-from dragoman.ir import Reasoning, Request, Text, ToolDefinition
+from dragoman.ir import Image, Reasoning, Request, Text, ToolDefinition
 
 NAME = "openhands"
 _KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent"})
@@ -61,7 +64,7 @@ def read(data: Json) -> Request:
             message = event.get("llm_message", event.get("message"))
             inner = message if isinstance(message, Mapping) else {}
             role = "assistant" if inner.get("role") == "assistant" else "user"
-            conversation.add(role, [(Text(_text(inner.get("content"))), place)], place)  # type: ignore[arg-type]
+            conversation.add(role, [(part, place) for part in _parts(inner.get("content"))], place)  # type: ignore[arg-type]
         elif kind in {"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"}:
             _add_result(conversation, event, place)
     conversation.add("assistant", turns, turns[0][1] if turns else "$")
@@ -97,6 +100,11 @@ def _add_result(conversation: Conversation, event: Mapping[str, Json], place: st
     kind = event.get("kind")
     failed = kind != "ObservationEvent"
     observation = event.get("observation")
+    parts = _parts(observation.get("content")) if isinstance(observation, Mapping) else []
+    if not failed and any(isinstance(part, Image) for part in parts):
+        shown = conversation.parts_result(parts, call_id=event.get("tool_call_id"), name=event.get("tool_name"))
+        conversation.add("tool", [(shown, place)], place)
+        return
     value = event.get("error") or event.get("rejection_reason") if failed else _observed(observation)
     result = conversation.result(
         value if value is not None else "",
@@ -162,6 +170,21 @@ def _add_answer(conversation: Conversation, called: Mapping[str, Json], answered
         add_message(conversation, {**message, "role": "assistant"}, inner)
 
 
+def _parts(content: Json) -> list[Text | Image]:
+    """Return the text, with the images before and after it."""
+    found: list[Text | Image] = []
+    for block in mappings(content):
+        if block.get("type") == "image":
+            found += [
+                part for url in texts(block.get("image_urls")) if isinstance(part := media("image/*", url), Image)
+            ]
+        elif found and isinstance(found[-1], Text):
+            found[-1] = Text(f"{found[-1].text}\n{text_of(block.get('text'))}")
+        else:
+            found.append(Text(text_of(block.get("text"))))
+    return found or [Text(_text(content))]
+
+
 def _text(content: Json) -> str:
     if isinstance(content, Mapping):
         return text_of(content.get("text"))
@@ -171,19 +194,24 @@ def _text(content: Json) -> str:
 
 
 _TEXT_KEYS = keys("type text")
+_CONTENT_KEYS = keys("type text image_urls")
+_OBSERVATION = structs.replace(
+    keys("kind output", content=_CONTENT_KEYS),
+    is_kept=lambda found: isinstance(found, Mapping) and found.get("content", found.get("output")) is None,
+)
 _KEYS = kinds_of(
     "kind",
     {
         "SystemPromptEvent": keys("id", system_prompt=_TEXT_KEYS, tools=TOOL_KEYS),
         "MessageEvent": keys(
-            "id", llm_message=keys("role", content=_TEXT_KEYS), message=keys("role", content=_TEXT_KEYS)
+            "id", llm_message=keys("role", content=_CONTENT_KEYS), message=keys("role", content=_CONTENT_KEYS)
         ),
         "ActionEvent": keys(
             "id llm_response_id reasoning_content tool_name tool_call_id",
             thought=_TEXT_KEYS,
             tool_call=keys("id name arguments"),
         ),
-        "ObservationEvent": keys("id tool_name tool_call_id observation"),
+        "ObservationEvent": keys("id tool_name tool_call_id", observation=_OBSERVATION),
         "AgentErrorEvent UserRejectObservation": keys("id tool_name tool_call_id error rejection_reason"),
         "Condensation CondensationEvent": keys("id forgotten_event_ids"),
     },

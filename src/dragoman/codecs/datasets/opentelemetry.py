@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
@@ -33,7 +34,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, step_into
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into
 from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.ir.values import compact_text, parse_json
@@ -295,9 +296,12 @@ _PART_KEYS = kinds_of(
     },
     keys(),
 )
-_MESSAGE = keys("role", parts=_PART_KEYS)
+_MESSAGE = structs.replace(keys("role", parts=_PART_KEYS), as_text=True)
 _ATTRIBUTES = {_INPUT: _MESSAGE, _OUTPUT: _MESSAGE, _TOOLS: TOOL_KEYS}
-_SPAN = all_keys(attributes=all_keys(**_ATTRIBUTES), **_ATTRIBUTES)
+_VALUE = keys("stringValue boolValue intValue doubleValue bytesValue arrayValue kvlistValue")
+_TYPED = {name: keys(value=Keys(_VALUE.names, (("stringValue", kind),))) for name, kind in _ATTRIBUTES.items()}
+_VALUES = structs.replace(all_keys(**_ATTRIBUTES), items=kinds_of("key", _TYPED, keys(value=_VALUE)))
+_SPAN = all_keys(attributes=_VALUES, **_ATTRIBUTES)
 _KEYS = kinds_of("role", {"system user assistant tool": _MESSAGE}, _SPAN)
 DATASET = Dataset(
     NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA, **UNSTORED_TOOLS}

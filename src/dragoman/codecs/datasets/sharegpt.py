@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
@@ -39,7 +40,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import all_keys, keys
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.codecs.datasets.trl import content_pieces
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
@@ -211,7 +212,9 @@ def _write_message(message: Message, images: _Images, log: LossLog) -> list[Json
 
 
 TURN_KEYS = keys("from value")
-_KEYS = all_keys(conversations=TURN_KEYS, items=TURN_KEYS, tools=TOOL_KEYS)
+_CALL_KEYS = structs.replace(keys("name arguments parameters"), as_text=True)
+_TURN_KEYS = kinds_of("from", {" ".join(sorted(_CALL)): keys(value=_CALL_KEYS)}, TURN_KEYS)
+_KEYS = all_keys(conversations=_TURN_KEYS, items=_TURN_KEYS, tools=TOOL_KEYS)
 DATASET = Dataset(
     NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS}
 )

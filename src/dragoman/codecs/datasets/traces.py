@@ -68,25 +68,29 @@ def _is_message(message: Mapping[str, Json]) -> bool:
 
 
 def _answers(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
-    """Return the messages of the answer, which is a message, a body of Chat, or generations of LangChain."""
+    """Return the messages of the first answer, which is a message, a body of Chat, or generations of LangChain."""
     if isinstance(logged, str):
         return [(place, {"role": "assistant", "content": logged})]
     if not isinstance(logged, Mapping):
         return _placed(mappings(logged), place)
     if _is_message(logged):
         return [(place, logged)]
-    generations = logged.get("generations")
-    listed = generations[0] if isinstance(generations, list) and generations else None
-    choices = [
-        *_placed(mappings(listed), f"{place}.generations[0]"),
-        *_placed(mappings(logged.get("choices")), f"{place}.choices"),
-        (place, logged),
-    ]
-    where, choice = choices[0]
+    where, choice = (*_choices(logged, place), (place, logged))[0]
     message = choice.get("message")
     if isinstance(message, Mapping):
         return [(f"{where}.message", message)]
     return _placed(mappings(logged.get("messages")), f"{place}.messages")
+
+
+def _choices(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
+    """Return the answers to choose from: generations of LangChain, or choices of Chat."""
+    if not isinstance(logged, Mapping):
+        return []
+    generations = logged.get("generations")
+    listed = generations[0] if isinstance(generations, list) and generations else None
+    return _placed(mappings(listed), f"{place}.generations[0]") or _placed(
+        mappings(logged.get("choices")), f"{place}.choices"
+    )
 
 
 def _placed(found: list[Mapping[str, Json]], place: str) -> list[tuple[str, Mapping[str, Json]]]:
@@ -107,6 +111,8 @@ def _read(name: str, data: Json, given: str, got: str, model: Json) -> Request:
         raise refuse(name, f"$.{got}", "a message, or a body with one", data.get(got))
     for where, message in answers:
         _add(conversation, message, where)
+    if len(_choices(data.get(got), f"$.{got}")) > 1:
+        conversation.leave_out("further answers", "a conversation goes on with one")
     return conversation.finish(model=text_of(body.get("model")) or model)
 
 

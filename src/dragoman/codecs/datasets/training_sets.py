@@ -6,12 +6,16 @@ Calls are written as text there, each set in its own way. Text that does not par
 from __future__ import annotations
 
 import ast
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
+    CALL_KEYS,
+    TOOL_KEYS,
     Conversation,
     Dataset,
     Json,
@@ -23,7 +27,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import all_keys, keys
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.codecs.datasets.sharegpt import TURN_KEYS, turns_of
 from dragoman.codecs.datasets.trl import content_pieces
 from dragoman.ir import Request, Text, ToolDefinition
@@ -197,13 +201,13 @@ def read_toolace(data: Json) -> Request:
 def _listed_tools(system: str) -> list[ToolDefinition]:
     """Return the functions of the first JSON list of objects in a text."""
     start = system.find("[{")
-    for end in range(len(system), start, -1) if start >= 0 else ():
-        if system[end - 1] == "]":
-            try:
-                return read_tools(parse_json(system[start:end]))
-            except (msgspec.DecodeError, UnicodeError):
-                continue
-    return []
+    if start < 0:
+        return []
+    try:
+        _, end = json.JSONDecoder().raw_decode(system, start)
+        return read_tools(parse_json(system[start:end]))
+    except (ValueError, RecursionError):
+        return []
 
 
 def _named_results(conversation: Conversation, value: str, place: str) -> list[Piece]:
@@ -212,9 +216,13 @@ def _named_results(conversation: Conversation, value: str, place: str) -> list[P
     except (msgspec.DecodeError, UnicodeError):
         parsed = None
     results = mappings(parsed)
-    if not results or not all("name" in result and "results" in result for result in results):
+    if not _are_named(results):
         return [(conversation.result(value), place)]
     return [(conversation.result(result["results"], name=result["name"]), place) for result in results]
+
+
+def _are_named(results: Sequence[Mapping[str, Json]]) -> bool:
+    return bool(results) and all("name" in result and "results" in result for result in results)
 
 
 def python_calls(text: str) -> list[tuple[str, dict[str, Json]]] | None:
@@ -225,21 +233,43 @@ def python_calls(text: str) -> list[tuple[str, dict[str, Json]]] | None:
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith(")]")):
         return None
-    found, rest = list[tuple[str, dict[str, Json]]](), inner[1:-1]
-    while rest:
-        name, opened, after = rest.partition("(")
-        if not opened or not name.strip() or not set("\"'=[]{}").isdisjoint(name):
+    found, start, end = list[tuple[str, dict[str, Json]]](), 1, len(inner) - 1
+    while start < end:
+        opened = inner.find("(", start, end)
+        name = inner[start:opened].strip()
+        if opened < 0 or not name or not set("\"'=[]{}").isdisjoint(name):
             return None
-        ends = (match.end() for match in re.finditer(r"\)", after))
-        call = next(((one, end) for end in ends if (one := _keywords(after[:end])) is not None), None)
-        if call is None:
+        closed = _end_of_call(inner, opened + 1)
+        arguments = _keywords(inner[opened + 1 : closed])
+        if arguments is None:
             return None
-        found.append((name.strip(), call[0]))
-        rest = after[call[1] :].strip()
-        if rest and not rest.startswith(","):
+        found.append((name, arguments))
+        comma = _PAST_COMMA.match(inner, closed, end)
+        if comma is None:
             return None
-        rest = rest[1:].strip()
+        start = comma.end()
     return found
+
+
+_PAST_COMMA = re.compile(r"\s*(?:,\s*|$)")
+
+
+def _end_of_call(text: str, start: int) -> int:
+    """Return the position after the parenthesis that closes a call; brackets in strings do not count."""
+    depth, quote, position = 1, "", start
+    while position < len(text) and depth:
+        character = text[position]
+        if quote:
+            position += character == "\\"
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        position += 1
+    return position
 
 
 def _keywords(text: str) -> dict[str, Json] | None:
@@ -291,10 +321,15 @@ def _rank(reply: tuple[int, Mapping[str, Json]]) -> tuple[float, int]:
 
 _NODE_KEYS = keys("role text rank replies").recursive("replies")
 _TREE_KEYS = all_keys(prompt=_NODE_KEYS)
-_TOOLACE_KEYS = all_keys(conversations=TURN_KEYS)
+_NAMED_RESULTS = structs.replace(
+    keys(), items=keys("name results"), as_text=True, is_kept=lambda found: not _are_named(mappings(found))
+)
+_TOOLACE_TURN = kinds_of("from", {"tool observation": keys(value=_NAMED_RESULTS)}, TURN_KEYS)
+_TOOLACE_KEYS = all_keys(conversations=_TOOLACE_TURN)
+_XLAM_KEYS = all_keys(tools=TOOL_KEYS, answers=CALL_KEYS)
 
 ALPACA_ROW = Dataset(ALPACA, is_alpaca, read_alpaca)
 GLAIVE_CHAT = Dataset(GLAIVE, is_glaive, read_glaive)
-XLAM_ROW = Dataset(XLAM, is_xlam, read_xlam)
+XLAM_ROW = Dataset(XLAM, is_xlam, read_xlam, keys=_XLAM_KEYS)
 TOOLACE_CHAT = Dataset(TOOLACE, is_toolace, read_toolace, keys=_TOOLACE_KEYS)
 OPENASSISTANT_TREE = Dataset(OPENASSISTANT, is_openassistant, read_openassistant, keys=_TREE_KEYS)

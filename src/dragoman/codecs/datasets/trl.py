@@ -38,7 +38,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, texts_of
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -273,9 +273,10 @@ _MESSAGE_KEYS = keys(
     tool_calls=keys("id type name arguments", function=keys("name arguments")),
     function_call=keys("name arguments"),
 )
+_RESULT_KEYS = keys("name tool_call_id", content=texts_of())
 MESSAGE_KEYS = kinds_of(
     "role",
-    {"tool function ipython tool_call function_call tool_response observation": keys("content name tool_call_id")},
+    {"tool function ipython tool_call function_call tool_response observation": _RESULT_KEYS},
     _MESSAGE_KEYS,
 )
 """What `add_message` reads. Results may be any value."""

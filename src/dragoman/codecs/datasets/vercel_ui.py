@@ -169,7 +169,8 @@ class _Turn:
         """Return the result of a ModelMessage; since version 5, its output says what kind of value it is."""
         output = part.get("output")
         kind = text_of(output.get("type")) if isinstance(output, Mapping) else ""
-        value = output.get("value") if isinstance(output, Mapping) and kind else part.get("result", output)
+        typed = output if isinstance(output, Mapping) and kind else None
+        value = part.get("result", output) if typed is None else typed.get("value", typed.get("reason"))
         failed = kind in {"error-text", "error-json", "execution-denied"} or part.get("isError") is True
         named = {"call_id": part.get("toolCallId"), "name": part.get("toolName")}
         if kind == "content":
@@ -312,6 +313,10 @@ _SIGNED = keys(
     openai=keys("reasoningEncryptedContent itemId"),
 )
 _CALL_KEYS = keys("state args result toolName toolCallId")
+_OUTPUT_KEYS = structs.replace(
+    kinds_of("type", {"content": keys(value=keys("type text")), "execution-denied": keys("reason")}, keys("value")),
+    is_kept=lambda output: not isinstance(output, Mapping) or not text_of(output.get("type")),
+)
 _PART_KEYS = kinds_of(
     "type",
     {
@@ -325,7 +330,7 @@ _PART_KEYS = kinds_of(
         "file image": keys("mediaType mimeType url data image"),
         "tool-invocation": keys(toolInvocation=_CALL_KEYS),
         "tool-call": keys("toolCallId toolName input args providerExecuted", callProviderMetadata=_SIGNED),
-        "tool-result": keys("toolCallId toolName output result isError"),
+        "tool-result": keys("toolCallId toolName result isError", output=_OUTPUT_KEYS),
         "step-start": keys(),
     },
     keys("toolCallId toolName input output errorText state providerExecuted", callProviderMetadata=_SIGNED),
