@@ -78,8 +78,8 @@ async function begin(): Promise<void> {
   const about = await call<About>("GET", "/site");
   const sections = EVERY.filter((section) => about.sections.includes(section.name));
   const router = new Router(sections, byId("section"), navigation(sections));
-  if (about.login) byId("keys").before(button("Log out", attempt(logOut), { id: "logout", class: "quiet" }));
-  byId("keys").addEventListener("click", () => void shortcuts(sections));
+  if (about.login) byId("shortcuts").before(button("Log out", attempt(logOut), { id: "logout", class: "quiet" }));
+  byId("shortcuts").addEventListener("click", () => void shortcuts(sections));
   chords(sections, router);
   router.start();
 }

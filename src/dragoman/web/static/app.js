@@ -5236,11 +5236,11 @@ async function begin() {
 	const about = await call("GET", "/site");
 	const sections = EVERY.filter((section) => about.sections.includes(section.name));
 	const router = new Router(sections, byId("section"), navigation(sections));
-	if (about.login) byId("keys").before(button("Log out", attempt(logOut), {
+	if (about.login) byId("shortcuts").before(button("Log out", attempt(logOut), {
 		id: "logout",
 		class: "quiet"
 	}));
-	byId("keys").addEventListener("click", () => void shortcuts(sections));
+	byId("shortcuts").addEventListener("click", () => void shortcuts(sections));
 	chords(sections, router);
 	router.start();
 }
