@@ -127,7 +127,7 @@ def test_the_result_describes_the_run() -> None:
 
 
 @promise("agent:history")
-def test_the_history_is_kept_between_runs_and_the_system_prompt_is_said_once() -> None:
+def test_the_history_is_kept_between_runs_and_has_the_system_prompt_once() -> None:
     agent = agent_of([Scripted(calls=[ADD]), "Five.", "Still five."], tools=[add], system_prompt="Be brief.")
     agent.run_sync("2+3?")
     agent.run_sync("And now?")

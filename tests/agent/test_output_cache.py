@@ -265,7 +265,7 @@ def test_references_of_equal_call_ids_do_not_overwrite_each_other() -> None:
 
 
 @promise("agent:output-stores")
-def test_a_memory_that_is_full_forgets_the_oldest() -> None:
+def test_a_full_memory_drops_the_oldest() -> None:
     store = MemoryStore(capacity=10)
     for name in "abc":
         store.save(name, name * 4)

@@ -78,7 +78,7 @@ def test_what_a_provider_wants_back_survives(tmp_path: Path) -> None:
 
 
 @promise("agent:session")
-def test_the_log_has_every_event_in_order_and_what_the_user_said(tmp_path: Path) -> None:
+def test_the_log_has_every_event_in_order_and_the_messages_of_the_user(tmp_path: Path) -> None:
     with SessionStore(tmp_path) as store:
         agent = agent_in(store, "log", [Scripted(text="Hm.", calls=[ADD]), "Two."], deltas=True)
         story = run_events(agent, "One more?")

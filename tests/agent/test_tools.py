@@ -423,7 +423,7 @@ def test_what_a_tool_returns_has_a_kind(value: Any, kind: str, read: Any) -> Non
 
 @promise("agent:return-kinds")
 @pytest.mark.parametrize("value", [object(), float("nan"), {"a": {1j}}])
-def test_what_cannot_be_said_in_json_is_an_error_result(value: Any) -> None:
+def test_a_value_without_a_json_form_is_an_error_result(value: Any) -> None:
     @dragoman.tool
     def give() -> Any:
         """Give."""

@@ -362,7 +362,7 @@ def test_the_folder_and_the_user_come_from_the_environment(tmp_path: Path) -> No
 
 
 @promise("chat:store-postgres")
-def test_a_database_that_was_restarted_is_spoken_to_again(postgres_server: Postgres) -> None:
+def test_a_restarted_database_is_connected_again(postgres_server: Postgres) -> None:
     address = postgres_server.fresh()
     store = open_store(address, "me")
     store.save(conversation("before"))

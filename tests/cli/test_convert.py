@@ -45,7 +45,7 @@ def test_responses_and_errors_are_recognised(tmp_path: Path, capsysbinary: Captu
     assert request["messages"] == [{"role": "user", "content": "hi"}]
 
 
-def test_what_is_said_beats_what_is_detected(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_a_named_format_beats_the_detected_one(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, PLAIN)
     assert main(["convert", file, "--from", "gemini", "--to", "openai-chat"]) == 2
     assert b"gemini/vertex request: " in capsysbinary.readouterr().err
@@ -112,7 +112,7 @@ def test_without_a_report_one_line_says_that_something_was_lost(tmp_path: Path, 
     assert b"--report" in error
 
 
-def test_nothing_lost_nothing_said(tmp_path: Path, capsysbinary: Captured) -> None:
+def test_without_losses_nothing_is_printed(tmp_path: Path, capsysbinary: Captured) -> None:
     assert main(["convert", written(tmp_path, PLAIN), "--to", "openai-chat"]) == 0
     assert main(["convert", written(tmp_path, PLAIN), "--to", "openai-chat", "--strict"]) == 0
     assert capsysbinary.readouterr().err == b""

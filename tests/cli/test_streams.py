@@ -328,7 +328,7 @@ def test_an_array_is_recognised_and_lines_of_chunks_too() -> None:
     assert inspected(CHAT_LINES)[0] == "openai-chat stream finished: tool_calls"
 
 
-def test_answers_one_per_line_are_bodies_unless_said_otherwise() -> None:
+def test_answers_one_per_line_are_bodies_unless_an_option_says_otherwise() -> None:
     lines = b"".join(json.dumps(chunk).encode() + b"\n" for chunk in json.loads(GEMINI))
     assert inspected(lines)[0].startswith("line 1: gemini response")
     assert inspected(lines, "--stream")[0] == "gemini stream finished: tool_calls"

@@ -598,7 +598,7 @@ def test_several_system_messages_become_blocks() -> None:
 LATE_SYSTEM = (ir.Message("user", "hi"), ir.Message("system", "Be brief."))
 
 
-def test_a_late_system_message_stands_inline_where_the_model_takes_it() -> None:
+def test_a_late_system_message_is_inline_where_the_model_takes_it() -> None:
     encoded, losses = encode(request_of(*LATE_SYSTEM, model="claude-opus-5"))
     assert encoded.body["messages"][1] == {"role": "system", "content": "Be brief."}
     assert losses == ()
@@ -714,7 +714,7 @@ def test_an_empty_signature_is_not_sent_even_if_it_came_so() -> None:
 
 
 @promise("report:36", "report:38", "law:6-owed-back")
-def test_signed_thinking_that_crossed_another_format_stands_first_again() -> None:
+def test_signed_thinking_that_crossed_another_format_is_first_again() -> None:
     thinking = ir.Reasoning("hm", ir.Signature(FAMILY, "sig"))
     redacted = ir.Reasoning("", ir.Signature(FAMILY, "xyz"), redacted=True)
     encoded, losses = encode(

@@ -313,7 +313,7 @@ def test_parallel_results_share_one_turn() -> None:
     assert [next(iter(block)) for block in body["messages"][2]["content"]] == ["toolResult", "toolResult", "text"]
 
 
-def test_nothing_stands_beside_results_where_the_model_refuses_it() -> None:
+def test_nothing_is_beside_results_where_the_model_refuses_it() -> None:
     history = (ir.Message("user", "a"), *answered("text", "22"), ir.Message("user", "b"))
     body = sent(*history, tools=(ir.ToolDefinition("f"),), model=MISTRAL)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user", "assistant", "user"]
@@ -436,7 +436,7 @@ def test_a_schema_is_json_in_a_string_and_keeps_its_spelling() -> None:
         ("arn:aws:bedrock:eu:1:x/y", None, "/model/arn%3Aaws%3Abedrock%3Aeu%3A1%3Ax%2Fy/converse"),
     ],
 )
-def test_the_model_stands_in_the_path(model: str, stream: bool | None, path: str) -> None:  # noqa: FBT001
+def test_the_model_is_in_the_path(model: str, stream: bool | None, path: str) -> None:  # noqa: FBT001
     encoded, _ = encode(request_of(model=model, stream=stream))
     assert encoded.path == path
     assert "modelId" not in encoded.body
@@ -543,7 +543,7 @@ def test_errors_are_classified_by_their_class(
         assert encoded.status == status
 
 
-def test_what_a_vendor_said_is_unwrapped() -> None:
+def test_the_message_of_a_vendor_is_unwrapped() -> None:
     body = {"message": "The model returned the following errors: messages.1: no"}
     failure = errors.decode_error(bytes(_raw(body)), 400)
     assert failure.message == "messages.1: no"

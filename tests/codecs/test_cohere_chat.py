@@ -364,7 +364,7 @@ def test_21_no_model_is_made_up() -> None:
     assert [loss.severity for loss in encoded.losses] == ["noted"]
 
 
-def test_22_which_stop_sequence_matched_is_not_said() -> None:
+def test_22_which_stop_sequence_matched_is_not_reported() -> None:
     completion = read({"content": []}, "STOP_SEQUENCE")
     assert completion.finish == ir.Finish("stop", "STOP_SEQUENCE")
     ended = ir.Completion((ir.Message("assistant", "x"),), ir.Finish("stop", None, "END"), id="x")
@@ -443,7 +443,7 @@ def test_27_documents_beside_a_format_are_text() -> None:
     assert ("degraded", "$.messages[0].parts[0]") in losses
 
 
-def test_28_the_schema_stands_bare() -> None:
+def test_28_the_schema_is_not_wrapped() -> None:
     body, losses = sent(request(output=ir.StructuredOutput("schema", SCHEMA, "n", strict=True)))
     form = body["response_format"]
     assert (form["type"], form["json_schema"]["type"]) == ("json_object", "object")

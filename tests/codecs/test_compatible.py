@@ -76,7 +76,7 @@ def test_only_openrouter_knows_developers(server: str) -> None:
         ("xai", "max_completion_tokens"),
     ],
 )
-def test_the_limit_stands_where_the_server_reads_it(server: str, field: str) -> None:
+def test_the_limit_is_where_the_server_reads_it(server: str, field: str) -> None:
     body = sent(server)
     assert body[field] == 5
     assert len({"max_tokens", "max_completion_tokens"} & body.keys()) == 1

@@ -98,7 +98,7 @@ def test_no_target_calls_it_a_success(case: str, target: str) -> None:
         assert again.tool_calls == ()
 
 
-def test_an_error_says_what_the_provider_said() -> None:
+def test_an_error_has_the_message_of_the_provider() -> None:
     source, body = FAILED["failed"]
     for target in ("openai-chat", "anthropic-messages", "ollama-chat"):
         encoded = dragoman.translate_response(body, source=source, target=target)

@@ -264,7 +264,7 @@ READ_AS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def test_a_full_context_is_said_in_the_words_that_anthropic_and_bedrock_share() -> None:
+def test_a_full_context_is_reported_in_the_wording_that_anthropic_and_bedrock_share() -> None:
     word = "model_context_window_exceeded"
     there = dragoman.translate_response(
         messages(word, streamed=False), source="anthropic-messages", target="bedrock-converse"
@@ -285,7 +285,7 @@ def test_a_line_that_more_was_to_follow_is_no_whole_answer() -> None:
 
 
 @pytest.mark.parametrize("word", ["load", "unload"])
-def test_a_model_that_was_only_loaded_said_nothing_and_did_not_fail(word: str) -> None:
+def test_a_model_that_was_only_loaded_gave_no_text_and_did_not_fail(word: str) -> None:
     body = {"model": "qwen3", "created_at": "2026-11-18T00:00:00Z", "done": True, "done_reason": word}
     body["message"] = {"role": "assistant", "content": ""}
     for target in FORMATS:

@@ -556,7 +556,7 @@ def test_vertex_gets_no_ids_of_others() -> None:
 
 
 @promise("report:46", "report:47", "report:49", "report:18")
-def test_results_of_a_turn_travel_together_in_call_order_under_the_name_of_their_call() -> None:
+def test_results_of_a_turn_are_one_content_in_call_order_with_the_name_of_their_call() -> None:
     history = request_of(
         GREETING,
         from_model(FOREIGN, SIBLING),

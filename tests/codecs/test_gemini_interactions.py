@@ -73,7 +73,7 @@ def completion_of(data: bytes, size: int | None = None) -> ir.Completion:
 # ── signatures (traps 1, 2, 36) ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_signature_stands_on_the_thought_here_and_on_the_call_in_generate_content() -> None:
+def test_a_signature_is_on_the_thought_here_and_on_the_call_in_generate_content() -> None:
     thought = {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]}
     given = body(QUESTION, thought, CALL, RESULT)
     there = to("gemini", given)

@@ -487,7 +487,7 @@ F, G = ir.ToolDefinition("f"), ir.ToolDefinition("g")
         (ir.ToolChoice("none"), [], {"$.tools[0]", "$.tools[1]"}),
     ],
 )
-def test_a_choice_is_said_by_what_is_declared(choice: ir.ToolChoice, names: list[str], losses: set[str]) -> None:
+def test_a_choice_is_expressed_by_the_declared_tools(choice: ir.ToolChoice, names: list[str], losses: set[str]) -> None:
     encoded = sent(tools=(F, G), tool_choice=choice)
     assert [tool["function"]["name"] for tool in encoded.body.get("tools", ())] == names
     assert {loss.path for loss in encoded.losses} == losses
@@ -500,7 +500,7 @@ def parameters_sent(schema: dict[str, Any]) -> tuple[Any, list[str]]:
 
 
 @promise("report:64", "report:65")
-def test_what_the_server_would_drop_is_said_in_words_that_it_reads() -> None:
+def test_what_the_server_would_drop_is_written_into_text_that_it_reads() -> None:
     schema = {
         "type": "object",
         "properties": {

@@ -495,7 +495,7 @@ def test_structured_output_both_ways(wire: dict[str, Any], output: ir.Structured
     assert written["response_format"] == wire
 
 
-def test_text_format_is_the_default_said_aloud() -> None:
+def test_text_format_is_the_default_written_out() -> None:
     assert dragoman.decode_request(request_body(response_format={"type": "text"}), NAME).output is None
     assert returns(request_body(response_format={"type": "text"})) is None
 
@@ -798,7 +798,7 @@ SPOKEN_ANSWER = {
 }
 
 
-def test_a_spoken_answer_is_a_part_and_returns_as_it_was() -> None:
+def test_an_audio_answer_is_a_part_and_returns_as_it_was() -> None:
     completion = dragoman.decode_response(SPOKEN_ANSWER, "openai-chat")
     (part,) = completion.messages[0].parts
     assert isinstance(part, ir.Audio)
@@ -1435,7 +1435,7 @@ def test_other_lists_are_refused(body: str) -> None:
 
 
 @each("server", ["older vLLM", "Qwen", "FastAPI", "MiniMax"])
-def test_an_error_amid_a_stream_has_its_message(server: str) -> None:
+def test_an_error_within_a_stream_has_its_message(server: str) -> None:
     opening = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]}
     for chunks in ([FOREIGN_ERRORS[server]], [opening, FOREIGN_ERRORS[server]]):
         decoder = dragoman.StreamDecoder(NAME)

@@ -141,7 +141,7 @@ def test_a_body_comes_back_as_it_was(body: dict[str, Any]) -> None:
 # ── turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_the_model_said_in_one_turn_is_one_message_in_order() -> None:
+def test_the_items_of_one_turn_are_one_message_in_order() -> None:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
     request = read(USER, REASONING, message, CALL, {**CALL, "call_id": "call_2"}, OUTPUT, USER)
     assert [turn.role for turn in request.messages] == ["user", "assistant", "tool", "user"]

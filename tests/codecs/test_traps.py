@@ -210,7 +210,7 @@ def test_a_call_that_the_service_did_not_expect_is_not_run(answer: ir.Completion
     assert dragoman.encode_response(dragoman.decode_response(UNEXPECTED, "gemini"), "gemini").body == UNEXPECTED
 
 
-def test_zero_is_said_where_it_means_something() -> None:
+def test_zero_is_written_where_it_has_a_meaning() -> None:
     request = ir.Request("gemini-3-pro", (HI,), temperature=0.0, max_output_tokens=0, candidates=0)
     encoded = dragoman.encode_request(request, "gemini")
     assert gemini_judge.check_request(encoded.body) == ()

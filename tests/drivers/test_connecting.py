@@ -173,7 +173,7 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
         ("gpt-5", {}, "has no provider: write provider/model"),
     ],
 )
-def test_what_is_missing_is_said(model: str, environment: dict[str, str], words: str) -> None:
+def test_an_error_names_what_is_missing(model: str, environment: dict[str, str], words: str) -> None:
     with pytest.raises(NotConfigured, match=words):
         connect(model, environment=environment)
 
@@ -195,7 +195,7 @@ def test_streams_are_asked_to_count() -> None:
     assert "stream_options" not in mistral
 
 
-def test_each_server_is_spoken_to_in_its_own_way() -> None:
+def test_each_server_gets_requests_in_its_own_form() -> None:
     settings = {"max_output_tokens": 9, "seed": 3}
     openai = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}, **settings).body)
     mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, **settings).body)

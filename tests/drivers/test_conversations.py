@@ -57,7 +57,7 @@ def test_a_tool_conversation_completes(partner: Partner, streamed: bool, dragoma
 
 
 @STREAMED
-def test_the_conversation_wanders_from_provider_to_provider(streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
+def test_a_conversation_moves_from_provider_to_provider(streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     """Each turn is another vendor's: its calls, its signed reasoning and its ids are in the history of the next."""
 
     async def run() -> None:

@@ -179,7 +179,7 @@ def test_an_unknown_event_of_a_running_stream_is_refused() -> None:
             first.rest()
 
 
-def test_a_watching_client_is_told_when_the_first_client_disconnects() -> None:
+def test_a_watching_client_gets_the_status_when_the_first_client_disconnects() -> None:
     with waiting_upstream() as (upstream, gateway):
         upstream.say("one ")
         with Reader(gateway.url, PATH, request_body(stream=True)) as first:

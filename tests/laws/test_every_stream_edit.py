@@ -100,7 +100,7 @@ def differences(source: str, events: list[Any], every: int = 1) -> Iterator[tupl
 
 @promise("law:5-streams-tell-the-same-story", "law:10-bad-input-good-words")
 @pytest.mark.parametrize("source", STREAMS)
-def test_an_edited_stream_ends_once_and_tells_its_story_again(source: str) -> None:
+def test_an_edited_stream_ends_once_and_means_the_same_again(source: str) -> None:
     found = set(differences(source, STREAMS[source]))
     known = {row[1:] for row in KNOWN if row[0] == source}
     assert sorted(found - known) == []

@@ -322,7 +322,7 @@ def test_where_the_two_typed_dialects_differ() -> None:
     assert adapt(open_object, VERTEX_TYPED)[0] is open_object
 
 
-def test_any_of_stands_alone_on_vertex() -> None:
+def test_any_of_has_no_siblings_on_vertex() -> None:
     schema = {"description": "d", "nullable": True, "anyOf": [STRING | {"description": "s"}, INTEGER]}
     assert adapt(schema, GEMINI_TYPED)[0] is schema
     assert adapt(schema, VERTEX_TYPED) == (

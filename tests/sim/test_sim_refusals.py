@@ -172,7 +172,7 @@ MOUNTS = {
 
 
 @pytest.mark.parametrize("api", MOUNTS)
-def test_every_api_also_stands_under_its_name(dragoman_sim: Simulator, api: str) -> None:
+def test_every_api_is_also_served_under_its_name(dragoman_sim: Simulator, api: str) -> None:
     door = DOORS[api]
     assert send(dragoman_sim, f"/{MOUNTS[api]}{door.path}", door.ask("hi"), door.headers).status == 200
     assert dragoman_sim.requests[-1].api == api

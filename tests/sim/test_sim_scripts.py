@@ -48,7 +48,7 @@ def prompt_of(text: str = "hi", model: str = "m") -> Prompt:
 
 
 @EVERY
-def test_turns_are_taken_in_order_and_then_the_model_speaks(dragoman_sim: Simulator, api: str) -> None:
+def test_turns_are_used_in_order_and_then_the_model_answers(dragoman_sim: Simulator, api: str) -> None:
     door = DOORS[api]
     dragoman_sim.play({"text": "First."}, {"text": "Second."})
     texts = [door.text_of(ask(dragoman_sim, door, door.ask("Say: third")).json) for _ in range(3)]

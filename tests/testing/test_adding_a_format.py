@@ -41,7 +41,7 @@ def postcard(house: Path) -> Iterator[ModuleType]:
     sys.path.remove(str(house))
 
 
-def test_the_page_runs_as_it_stands(house: Path) -> None:
+def test_the_page_runs_as_printed(house: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "check.py"], cwd=house, env=environment(), capture_output=True, text=True, check=False
     )

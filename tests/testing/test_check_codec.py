@@ -143,7 +143,7 @@ def test_a_broken_law_is_found(name: str) -> None:
     assert caught.value.report is report
 
 
-def test_a_stream_that_forgets_is_found() -> None:
+def test_a_stream_that_loses_content_is_found() -> None:
     """One that takes any end for a good one, and reads each piece by itself."""
     from types import SimpleNamespace  # noqa: PLC0415
 

@@ -283,7 +283,7 @@ def test_columns_sort_filters_choose_and_charts_count(address: str) -> None:
 
 
 @promise("gateway:page-losses")
-def test_a_request_that_failed_is_not_said_to_have_lost_nothing(address: str) -> None:
+def test_a_failed_request_is_not_shown_as_one_without_losses(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
         await stage.post("/v1/messages", {**MESSAGES, "model": "nobody/small"})
