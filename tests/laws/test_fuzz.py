@@ -1,4 +1,4 @@
-"""Law 10 again, by force: whatever the bytes, a decoder answers or refuses, soon, and in bounded memory."""
+"""Law 10 on random bytes: a decoder decodes or refuses them, soon and in bounded memory."""
 
 import json
 import random

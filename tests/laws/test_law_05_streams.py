@@ -1,4 +1,4 @@
-"""Law 5: streams tell the same story for any cut of the bytes, in any format, and never end early in silence."""
+"""Law 5: streams mean the same for any cut of the bytes, in any format, and never end early without an error."""
 
 from __future__ import annotations
 

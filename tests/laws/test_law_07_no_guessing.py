@@ -1,4 +1,4 @@
-"""Law 7. Arguments are never repaired, and no answer is a success that did not happen."""
+"""Law 7. Arguments are never repaired, and a failed answer never looks like a success."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Law 10. Bad input meets a typed error with path, expectation and finding; no crash.
+"""Law 10. Bad input gives a typed error with path, expectation and finding; no crash.
 
 What no table can list is in tests/laws/test_fuzz.py.
 """

@@ -1,4 +1,4 @@
-"""The judgement of law 11, judged: planted costs, with noise and without, by a clock of our own and by the real one."""
+"""The rule that judges costs (law 11) on artificial costs, with and without noise, by a fake clock and the real one."""
 
 from collections.abc import Callable
 from itertools import count

@@ -1,4 +1,4 @@
-"""Law 2 on whole bodies: a loss points to what the client wrote, as the client spelled it, and speaks its language."""
+"""Law 2 on whole bodies: a loss points to what the client wrote, in the words of its format."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""`@promise("report:49", "law:8-pairs-hold")` above a test names what it holds; the ids stand in tests/ledger.py.
+"""`@promise("report:49", "law:8-pairs-hold")` above a test names the promises that it checks (tests/ledger.py).
 
 Ids are written out as literals: tests/test_ledger.py reads them from the source text, without running it.
 """
