@@ -42,7 +42,7 @@ from tests.support.edits import cut_texts, edits, everywhere, reordered
 from tests.support.formats import FAMILY, FORMATS, FURTHER_MODELS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.mixed_values import Vocabulary, asking, grafted, merged_answers, merged_requests, moved
-from tests.support.modelled_values import with_members, with_words
+from tests.support.modelled_values import with_functions, with_members, with_words
 from tests.support.records import RECORDS, SAMPLES
 from tests.support.sample_streams import STREAMS, framed
 from tests.support.small_bodies import small_bodies
@@ -234,6 +234,15 @@ def modelled_bodies(kind: str, source: str) -> Iterator[Case]:
     for group, found in (("members", with_members), ("words", with_words)):
         for case, changed in found(bodies, source):
             yield group, case, _changed(kind, json.dumps(changed).encode(), source, case)
+
+
+def joined_words(kind: str, source: str) -> Iterator[Case]:
+    """With the words that a function of the code looks for together."""
+    bodies = {
+        str(number): json.loads(renumbered(json.dumps(body))) for number, body in enumerate(bodies_of(kind, source))
+    }
+    for case, changed in with_functions(bodies, source):
+        yield case.partition(":")[0], case, _changed(kind, json.dumps(changed).encode(), source, case)
 
 
 def changed_bodies(kind: str, source: str) -> Iterator[Case]:
@@ -582,6 +591,8 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"mixed-answer-bodies/{source}", (partial(mixed_bodies, "response", source), False)
         yield f"modelled-requests/{source}", (partial(modelled_bodies, "request", source), False)
         yield f"modelled-answers/{source}", (partial(modelled_bodies, "response", source), False)
+        yield f"joined-requests/{source}", (partial(joined_words, "request", source), False)
+        yield f"joined-answers/{source}", (partial(joined_words, "response", source), False)
         yield f"mixed-answers/{source}", (partial(mixed_answers, source), False)
         yield f"streamed-answers/{source}", (partial(streamed_answers, source), False)
         yield f"returned/{source}", (partial(returned, source), False)
@@ -602,6 +613,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
     for name in (*RECORDS, *dragoman.formats("dataset")):
         yield f"stored/{name}", (partial(stored, name), False)
         yield f"mixed-stored/{name}", (partial(mixed_stored, name), False)
+        yield f"joined-stored/{name}", (partial(joined_words, "request", name), False)
 
 
 PAGES = dict(_pages())

@@ -35,6 +35,7 @@ from msgspec.inspect import (
 )
 
 import dragoman
+from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.codecs.registry import folder_of
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN
 
@@ -42,6 +43,12 @@ PLACES = 3
 """Where a member or a word is put at most."""
 DRAWN = 12
 """Of so many places that are drawn."""
+_RICH: dict[str, Any] = {
+    "type": "text", "id": "zq_1", "name": "look", "text": "zq text", "content": "zq content", "url": "https://zq/a.png",
+    "data": "iVBORw0KGgo=", "media_type": "image/png", "arguments": {"city": "Rome"}, "input": {"city": "Rome"},
+}  # fmt: skip
+BESIDE: tuple[Any, ...] = (_RICH, [_RICH], "zq word", 7)
+"""Values of the other words of a function, as keys."""
 _WORD = re.compile(r"[A-Za-z][\w.:/-]{1,40}")
 _CODECS = Path(inspect.getfile(dragoman)).parent / "codecs"
 
@@ -130,12 +137,33 @@ def _examples(kind: Type, depth: int) -> Iterator[Any]:
 @cache
 def words(name: str) -> tuple[str, ...]:
     """Texts in the modules of the codec that could be values on the wire."""
-    found: dict[str, None] = {}
-    for file in sorted((_CODECS / folder_of(name)).glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WORD.fullmatch(node.value):
-                found[node.value] = None
-    return tuple(sorted(found))
+    return tuple(sorted({word for tree in _trees(name) for word in _words_in(tree)}))
+
+
+@cache
+def words_of_functions(name: str) -> Mapping[str, tuple[str, ...]]:
+    """The same for each function: what one function looks for together is found together in real bodies."""
+    return {
+        node.name: found
+        for tree in _trees(name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (found := tuple(_words_in(node)))
+    }
+
+
+def _trees(name: str) -> list[ast.Module]:
+    if name in dragoman.formats("dataset"):
+        files = [Path(inspect.getfile(dataset(name).read))]
+    elif name in dragoman.formats("record"):
+        files = [(_CODECS / folder_of(name).replace(".", "/")).with_suffix(".py")]
+    else:
+        files = sorted((_CODECS / folder_of(name)).glob("*.py"))
+    return [ast.parse(file.read_text()) for file in files]
+
+
+def _words_in(tree: ast.AST) -> dict[str, None]:
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {text: None for text in texts if _WORD.fullmatch(text)}
 
 
 # ── bodies that have it ───────────────────────────────────────────────────────────────────────────────────────
@@ -154,16 +182,32 @@ def with_members(bodies: Bodies, name: str) -> Iterator[Change]:
 
 def with_words(bodies: Bodies, name: str) -> Iterator[Change]:
     """Every word in the place of some texts."""
-    places = [
+    places = _texts(bodies)
+    for word in words(name):
+        for title, body, path, key, found in _some(places, word):
+            yield f"{word} as {key} in {title} {path}", _replaced(body, path, {**found, key: word})
+
+
+def with_functions(bodies: Bodies, name: str) -> Iterator[Change]:
+    """Every word of a function in the place of some texts, beside the other words of the function as keys."""
+    places = _texts(bodies)
+    for function, found_words in words_of_functions(name).items():
+        for word in found_words:
+            for title, body, path, key, found in _some(places, f"{function} {word}")[:2]:
+                for number, value in enumerate(BESIDE):
+                    beside = dict.fromkeys(found_words, value)
+                    case = f"{function}: {word} as {key} beside {number} in {title} {path}"
+                    yield case, _replaced(body, path, {**beside, **found, key: word})
+
+
+def _texts(bodies: Bodies) -> list[tuple[str, Any, tuple[Any, ...], str, dict[str, Any]]]:
+    return [
         (title, body, path, key, found)
         for title, body in bodies.items()
         for path, found in _objects(body, ())
         for key, value in found.items()
         if isinstance(value, str)
     ]
-    for word in words(name):
-        for title, body, path, key, found in _some(places, word):
-            yield f"{word} as {key} in {title} {path}", _replaced(body, path, {**found, key: word})
 
 
 def _some(places: list[Any], about: str) -> list[Any]:
