@@ -12,7 +12,7 @@ from dragoman import Message, connect
 from dragoman.batch import JobError, SourceError
 from dragoman.batch.inference import InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.drivers.base import QueryResult, result_of
-from dragoman.errors import InvalidValue, provider_error
+from dragoman.errors import InvalidValue, ProviderError, provider_error
 from dragoman.ir import Completion, Failure, Finish, Usage
 from dragoman.sim.server import Simulator
 from dragoman.translate import decode_response
@@ -20,12 +20,15 @@ from tests.batch.conversations import lines
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
 
+BUSY = Failure("overloaded", "busy", 529)
+
 
 class Model:
     """Answers with the number in the question; fails where the test says so."""
 
-    def __init__(self, failing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, failing: frozenset[str] = frozenset(), failure: Failure = BUSY) -> None:
         self.failing = failing
+        self.failure = failure
         self.prompts: list[str] = []
         self.at_once = self.most_at_once = 0
 
@@ -37,7 +40,7 @@ class Model:
         await asyncio.sleep(0.001 * (hash(text) % 5))
         self.at_once -= 1
         if text in self.failing:
-            raise provider_error(Failure("overloaded", "busy", 529), provider="test")
+            raise provider_error(self.failure, provider="test")
         answer = Completion((Message("assistant", f"answer to {text}"),), Finish("stop"), Usage(input=3, output=2))
         return result_of(answer)
 
@@ -125,11 +128,28 @@ def test_a_job_with_failures_goes_on_with_these_alone(tmp_path: Path) -> None:
     assert (report.answered, report.failed, report.retriable) == (4, 2, 2)
     assert len(output.read_bytes().splitlines()) == 6, "failures have their lines"
     again = Model()
-    assert run(path, output, again).resumed == 4
+    report = run(path, output, again)
+    assert (report.resumed, report.answered, report.failed) == (4, 6, 0)
+    assert (report.input_tokens, report.output_tokens, report.finishes) == (18, 12, {"stop": 6})
     assert sorted(again.prompts) == ["2", "5"]
     codes = [json.loads(line)["response"]["status_code"] for line in output.read_bytes().splitlines()]
     assert codes == [200] * 6
     assert not (tmp_path / "out.jsonl.rejects.jsonl").exists()
+
+
+@promise("batch:inference")
+@pytest.mark.parametrize("failure", [Failure("authentication", "no such key", 401), Failure("billing", "unpaid", 402)])
+def test_a_refused_account_is_not_asked_for_every_request(failure: Failure, tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 50), tmp_path / "out.jsonl"
+    model = Model(frozenset(map(str, range(3, 50))), failure)
+    with pytest.raises(ProviderError, match=failure.message):
+        run(path, output, model, concurrency=2)
+    assert len(model.prompts) < 10
+    assert not output.exists()
+    well = Model()
+    report = run(path, output, well)
+    assert (report.answered, report.failed) == (50, 0)
+    assert not set(well.prompts) & {"0", "1", "2"}, "answers are kept"
 
 
 @promise("batch:inference")

@@ -31,7 +31,15 @@ from dragoman.batch.tally import LossCount
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
-from dragoman.errors import DecodeError, DragomanError, EncodeError, InvalidValue, ProviderError
+from dragoman.errors import (
+    AuthenticationFailed,
+    BillingRefused,
+    DecodeError,
+    DragomanError,
+    EncodeError,
+    InvalidValue,
+    ProviderError,
+)
 from dragoman.ir import Request
 from dragoman.loss import Loss
 from dragoman.translate import decode_request
@@ -94,6 +102,7 @@ class InferenceReport(Struct, kw_only=True):
     retriable: int = 0
     """Failures that may succeed later: the same command sends these requests again."""
     resumed: int = 0
+    """Of those answered or failed, those of an earlier run."""
     input_tokens: int = 0
     output_tokens: int = 0
     attempts: int = 0
@@ -132,6 +141,17 @@ class _Entry(Struct, frozen=True):
     content: Raw | UnsetType = UNSET
     reject: Reject | None = None
     retried: bool = False
+    outcome: _Outcome | None = None
+
+
+class _Outcome(Struct, frozen=True, kw_only=True):
+    """What a report counts of an answer."""
+
+    finish: str
+    attempts: int
+    input: int = 0
+    output: int = 0
+    losses: tuple[Loss, ...] = ()
 
 
 class Question(Struct, frozen=True):
@@ -284,6 +304,7 @@ async def run_inference(
     journal = _begin(Path(f"{output}.journal"), Path(output), sources, options)
     run = _Run(driver, options, journal, on_answer)
     try:
+        run.count_earlier(sources)
         await run.ask_all(sources)
         run.report.seconds = time.monotonic() - started
         _publish(journal, Path(output), run.report)
@@ -305,6 +326,10 @@ def _begin(path: Path, output: Path, sources: list[Source], options: InferenceOp
     return _Journal(path, _JobIdentity(options.model, sources, options.target, options.max_output_tokens))
 
 
+_REFUSALS_OF_ALL = (AuthenticationFailed, BillingRefused)
+"""Every other request would be refused for the same reason."""
+
+
 class _Run:
     """One run of a job: sends requests, counts outcomes, and writes the journal."""
 
@@ -317,7 +342,15 @@ class _Run:
         self._on_answer = on_answer
         self._lines = AnswerLines(options.target)
         self._losses = LossCounter()
+        self._refused: ProviderError | None = None
         self.report = InferenceReport(model=options.model, resumed=len(journal.places))
+
+    def count_earlier(self, sources: list[Source]) -> None:
+        """Count the answers of an earlier run."""
+        for entry in self._journal.entries():
+            if entry.outcome is not None:
+                self._count(entry.outcome, sources[entry.source].name, entry.line)
+            self.report.failed += entry.reject is not None
 
     async def ask_all(self, sources: list[Source]) -> None:
         pace = _Pace(self._options.requests_per_minute)
@@ -325,9 +358,13 @@ class _Run:
             for source, line, name, record in read_questions(sources, _READING):
                 self.report.requests += 1
                 if (source, line) not in self._journal.places:
+                    if self._refused is not None:
+                        break
                     self._refuse_more_errors()
                     await pace.wait()
                     await start(self._answer(source, line, name, record))
+        if self._refused is not None:
+            raise self._refused
         self.report.kinds_of_losses = self._losses.counts()
 
     def _refuse_more_errors(self) -> None:
@@ -353,33 +390,39 @@ class _Run:
         except DragomanError as error:
             self.report.failed += 1
             self.report.retriable += 1
+            if isinstance(error, _REFUSALS_OF_ALL):
+                self._refused = error
             failed = error.failure if isinstance(error, ProviderError) else None
             written = UNSET if failed is None else self._lines.failure(question.id, failed)
             self._note(_Entry(source, line, content=written, reject=reject_of(name, line, error), retried=True))
             return
-        self._count(result)
-        self._count_losses((*_not_sent(question.request), *result.losses), name, line)
-        self._note(_Entry(source, line, content=content))
-
-    def _count_losses(self, losses: tuple[Loss, ...], name: str, line: int) -> None:
-        for loss in losses:
-            self.report.losses[loss.severity] = self.report.losses.get(loss.severity, 0) + 1
-        if losses:
-            self._losses.add(losses, name, line)
+        usage = result.usage
+        outcome = _Outcome(
+            finish=result.finish_reason,
+            attempts=result.metadata.attempts,
+            input=0 if usage is None else usage.input,
+            output=0 if usage is None else usage.output,
+            losses=(*_not_sent(question.request), *result.losses),
+        )
+        self._count(outcome, name, line)
+        self._note(_Entry(source, line, content=content, outcome=outcome))
 
     def _note(self, entry: _Entry) -> None:
         self._journal.add(entry)
         if self._on_answer is not None:
             self._on_answer(self.report)
 
-    def _count(self, result: QueryResult) -> None:
+    def _count(self, outcome: _Outcome, name: str, line: int) -> None:
         report = self.report
         report.answered += 1
-        report.attempts += result.metadata.attempts
-        report.finishes[result.finish_reason] = report.finishes.get(result.finish_reason, 0) + 1
-        if result.usage is not None:
-            report.input_tokens += result.usage.input
-            report.output_tokens += result.usage.output
+        report.attempts += outcome.attempts
+        report.finishes[outcome.finish] = report.finishes.get(outcome.finish, 0) + 1
+        report.input_tokens += outcome.input
+        report.output_tokens += outcome.output
+        for loss in outcome.losses:
+            report.losses[loss.severity] = report.losses.get(loss.severity, 0) + 1
+        if outcome.losses:
+            self._losses.add(outcome.losses, name, line)
 
 
 @asynccontextmanager

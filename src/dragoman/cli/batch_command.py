@@ -142,7 +142,7 @@ async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) 
     started = time.monotonic()
 
     def describe_answers(report: InferenceReport) -> str:
-        rate = (report.answered + report.failed) / (time.monotonic() - started)
+        rate = (report.answered + report.failed - report.resumed) / (time.monotonic() - started)
         return f"{report.answered:,} answered, {report.failed:,} failed, {rate:.1f}/s"
 
     async with driver:
