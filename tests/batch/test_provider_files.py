@@ -296,6 +296,30 @@ def test_a_key_that_a_line_has_besides_is_reported(source: str, target: str) -> 
         BatchFileConverter(structs.replace(options, strict=True), "f", None).translate(json.dumps(line).encode())
 
 
+LONG_ID = "x" * 70
+STRICTLY: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
+    ("openai-batch", "anthropic-batch", {"body": {**SHORT, "max_tokens": 9, "stream": True}}, "$.body.stream"),
+    ("openai-batch", "anthropic-batch", {"custom_id": LONG_ID, "body": {**SHORT, "max_tokens": 9}}, "$.custom_id"),
+    ("anthropic-batch", "bedrock-batch", {"custom_id": LONG_ID}, "$.custom_id"),
+    ("bedrock-batch", "vertex-batch", {"recordId": LONG_ID}, "$.recordId"),
+    ("gemini-batch", "bedrock-batch", {"key": LONG_ID}, "$.key"),
+    ("openai-batch", "mistral-batch", {"created_at": 1}, None),
+)
+
+
+@promise("law:2-nothing-vanishes")
+def test_strict_refuses_what_is_lost_of_a_line_and_accepts_notes() -> None:
+    for source, target, more, lost in STRICTLY:
+        line = json.dumps({**LINES_WITH_MORE[source], **more}).encode()
+        converter = BatchFileConverter(ConvertOptions(target=target, source=source, model="m", strict=True), "f", None)
+        if lost is None:
+            assert {loss.severity for loss in converter.translate(line)[1].losses} == {"noted"}
+            continue
+        with pytest.raises(LossRefused) as refused:
+            converter.translate(line)
+        assert [loss.path for loss in refused.value.losses] == [lost], (source, target)
+
+
 def test_the_request_that_a_result_repeats_is_kept_in_the_same_format() -> None:
     request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "labels": {"dragoman_id": "a"}}
     answer = {"candidates": [{"content": {"role": "model", "parts": [{"text": "yes"}]}, "finishReason": "STOP"}]}

@@ -56,6 +56,13 @@ class BatchFileConverter(RecordConverter):
         return outcome
 
     def translate(self, record: bytes) -> tuple[Detected, Encoded]:
+        found, encoded = self._translate_line(record)
+        # Losses of the body itself were refused before; these include those of the line around it.
+        if self._strict and (refused := [loss for loss in encoded.losses if loss.refusable]):
+            raise LossRefused(refused, target=self._target.name)
+        return found, encoded
+
+    def _translate_line(self, record: bytes) -> tuple[Detected, Encoded]:
         data: Any = read_json(record)
         file = self._from or (batch_file_of(data) if isinstance(data, Mapping) else None)
         if file is None:
@@ -73,7 +80,9 @@ class BatchFileConverter(RecordConverter):
                     path="$", expected="a result", got=f"a request that {item.outcome}", source="batch file"
                 )
             return found, encoded
-        return found, self._pack_line(self._to, item, found, encoded, is_same=file is self._to)
+        is_given = file is not None and file.id_key.partition(".")[0] in data
+        id_path = f"$.{file.id_key}" if file is not None and is_given else "$"
+        return found, self._pack_line(self._to, item, found, encoded, id_path, is_same=file is self._to)
 
     def _body(self, item: BatchItem) -> tuple[Detected, Encoded]:
         kind = _KINDS.get(item.outcome)
@@ -97,8 +106,6 @@ class BatchFileConverter(RecordConverter):
     def _with_line_losses(self, encoded: Encoded, data: Any, item: BatchItem, file: BatchFile) -> Encoded:
         """Return the body with the losses of the line around it."""
         lost = [Loss(path, key, severity_of(key), _NOT_OF_THE_LINE) for path, key, _ in unread_keys(data, file.keys)]
-        if lost and self._strict:
-            raise LossRefused(lost, target=self._target.name)
         if item.echoed is not None and file is not self._to:
             lost.append(Loss("$", "the request in the result", "noted", "only the result is converted"))
         if not lost:
@@ -107,7 +114,7 @@ class BatchFileConverter(RecordConverter):
         return Encoded(encoded.content, losses, encoded.path, encoded.headers, encoded.status)
 
     def _pack_line(
-        self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded, *, is_same: bool
+        self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded, id_path: str, *, is_same: bool
     ) -> Encoded:
         """Return the line of the target's batch file for a converted body, with its losses."""
         losses = list(encoded.losses)
@@ -119,7 +126,7 @@ class BatchFileConverter(RecordConverter):
         if item_id.startswith("digest_"):
             losses.append(
                 Loss(
-                    "$",
+                    id_path,
                     "id of the request",
                     "degraded",
                     "it is longer than this provider allows: a digest replaces it",

@@ -48,6 +48,8 @@ class BatchFile(Struct, frozen=True, kw_only=True):
     id_pattern: re.Pattern[str] = re.compile(r".+", re.DOTALL)
     keys: Keys
     """The keys of a line that are read, or that say nothing about the request; others are reported."""
+    id_key: str = "custom_id"
+    """Where a line has the id."""
     one_model: bool = False
     """The model belongs to the job: lines do not name it, and a file is for one model."""
 
@@ -359,15 +361,16 @@ BATCH_FILES: dict[str, BatchFile] = {
         ),
         BatchFile(
             name="gemini-batch", format="gemini", is_line=_is_gemini, read=_read_gemini, write=_write_gemini,
-            one_model=True, keys=keys("key request response error", metadata=keys("key")),
+            id_key="key", one_model=True, keys=keys("key request response error", metadata=keys("key")),
         ),
         BatchFile(
             name="vertex-batch", format="vertex", is_line=_is_vertex, read=_read_vertex, write=_write_vertex,
-            id_pattern=_LABEL_VALUE, one_model=True, keys=keys("request response status processed_time"),
+            id_pattern=_LABEL_VALUE, id_key=f"request.labels.{_LABEL}", one_model=True,
+            keys=keys("request response status processed_time"),
         ),
         BatchFile(
             name="bedrock-batch", format="bedrock-converse", is_line=_is_bedrock, read=_read_bedrock,
-            write=_write_bedrock, id_pattern=_NARROW, one_model=True,
+            write=_write_bedrock, id_pattern=_NARROW, id_key="recordId", one_model=True,
             keys=keys("recordId modelInput modelOutput", error=keys("errorCode errorMessage")),
         ),
         BatchFile(
