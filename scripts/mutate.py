@@ -46,6 +46,15 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("codecs/gemini/stream.py", "call left out", "_read_full(payload)"): (
         "a chunk that the full reader refuses reaches the wide one anyway; only the reader of later chunks differs"
     ),
+    ("codecs/openai_chat/request.py", "and/or", "has_read_tools = tools.tools or wire.tools is UNSET"): (
+        "bodies without tools take the long way, which reads them alike"
+    ),
+    ("codecs/claude_settings.py", "constant", "if wanted is None or wanted < 0:"): (
+        "a budget of 0 has switched thinking off before"
+    ),
+    ("codecs/reading.py", "constant", "further = steps[1:]"): (
+        "what is not lifted in its place is lifted with the whole body"
+    ),
     ("codecs/datasets/training_sets.py", "comparison", "while start >= 0:"): (
         "the text is stripped, so it does not begin with a line break"
     ),

@@ -16,7 +16,7 @@ from dragoman.codecs.registry import codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError
 from dragoman.ir import Request, Text, ToolCall, ToolResult
-from dragoman.translate import translate_request
+from dragoman.translate import decode_request, translate_request
 from tests.datasets.public_shapes import ANSWER, CLAUDE_CODE, QUESTION, RESULT, SHAPES, Shape
 from tests.datasets.test_datasets import tell
 from tests.support.promises import promise
@@ -317,3 +317,16 @@ def test_attachments_of_inspect_are_read_in_their_places() -> None:
     )
     assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": QUESTION}]
     assert "events" in {loss.what for loss in encoded.losses}
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("depth", [1, 40, 60, 200])
+def test_attachments_of_inspect_are_looked_for_in_fifty_levels(depth: int) -> None:
+    arguments: Any = "attachment://a1"
+    for level in range(depth):
+        arguments = {"a": arguments} if level % 2 else [arguments]
+    record = {**SHAPES["Inspect sample"].record, "attachments": {"a1": "found"}}
+    call = {"id": "call_9", "function": "look", "arguments": {"given": arguments}}
+    messages = [*record["messages"], {"role": "assistant", "content": "", "tool_calls": [call]}]
+    text = json.dumps(decode_request({**record, "messages": messages}, "inspect").messages[-1].tool_calls[0].arguments)
+    assert ("found" in text, "attachment://a1" in text) == (depth < 50, depth > 50)

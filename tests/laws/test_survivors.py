@@ -12,7 +12,7 @@ from dragoman import StreamDecoder, accumulate, ir
 from dragoman.codecs.claude_models import _MODELS, ALL_EFFORTS
 from dragoman.codecs.claude_tools import functions_of
 from dragoman.codecs.failures import kind_of_status, status_of_kind
-from dragoman.codecs.framing import read_aws_headers
+from dragoman.codecs.framing import AwsEventStream, aws_frame, aws_headers, read_aws_headers
 from dragoman.codecs.memo import ENTRY_BYTES, BoundedMemo
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.records.signs import _KINDS, known_record
@@ -706,3 +706,77 @@ def test_records_without_a_sign_are_of_no_record_format(given: dict[str, Any]) -
 def test_each_sign_of_a_stored_prompt_is_enough(given: dict[str, Any]) -> None:
     assert known_record([given]) == ("modular-prompt", "request")
     assert known_record([given, {"raw_context": {}}]) is None, "signs of two formats are no sign"
+
+
+@promise("law:6-owed-back")
+@each(
+    "part",
+    [
+        ir.Text("words", signature=ir.Signature("google", "c2ln")),
+        ir.ToolCall("call_1", "look", {"a": 1}, signature=ir.Signature("google", "c2ln")),
+    ],
+)
+def test_a_signature_returns_though_the_client_kept_only_the_content(part: ir.Text | ir.ToolCall) -> None:
+    """Clients of the Responses API often leave out ids and statuses of the items that they send back."""
+    answer = ir.Completion((ir.Message("assistant", (part,)),), ir.Finish("stop"))
+    items = dragoman.encode_response(answer, "openai-responses").body["output"]
+    kept = [{key: value for key, value in item.items() if key not in {"id", "status"}} for item in items]
+    for item in kept:
+        if item["type"] == "message":
+            item["content"] = [{"type": "output_text", "text": "words"}]
+    body = {"model": "m", "input": [{"role": "user", "content": "hi"}, *kept]}
+    (again,) = dragoman.decode_request(body, "openai-responses").messages[-1].parts
+    assert isinstance(again, type(part))
+    assert again.signature == part.signature
+
+
+@promise("law:1-identity")
+def test_a_call_that_a_user_sends_to_gemini_beside_a_result_is_no_call() -> None:
+    call, result = {"name": "f", "args": {}}, {"name": "f", "response": {"output": "y"}}
+    turns = [
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [{"functionCall": call}]},
+        {"role": "user", "parts": [{"functionResponse": result}, {"functionCall": call}]},
+    ]
+    request = dragoman.decode_request({"contents": turns}, "gemini")
+    assert [type(part) for part in request.messages[-1].parts] == [ir.Opaque]
+    assert dragoman.encode_request(request, "gemini").body == {"contents": turns}
+
+
+def test_an_error_that_came_in_an_array_is_an_object_in_a_stream() -> None:
+    body = {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
+    failure = dragoman.decode_error(json.dumps([body]).encode(), "gemini", status=503)
+    written = StreamEncoder("gemini").encode([ir.StreamStart(id="id_1", model="m"), ir.StreamFailed(failure)])
+    assert json.loads(written.rstrip().splitlines()[-1].removeprefix(b"data: ")) == body
+
+
+@each(
+    ("headers", "payload", "event"),
+    [
+        ({":event-type": "a"}, b"{}", b'{"a":{}}'),
+        ({":exception-type": "a"}, b"{}", b'{"a":{}}'),
+        ({":event-type": "a", ":error-code": "b"}, b"{}", b'{"a":{}}'),
+        ({":message-type": "event"}, b"{}", b'{"":{}}'),
+        ({":error-code": "b", ":error-message": "m"}, b"", b'{"b":{"message":"m"}}'),
+        ({":error-code": "b"}, b"", b'{"b":{"message":""}}'),
+    ],
+)
+def test_a_frame_is_named_by_its_headers(headers: dict[str, str], payload: bytes, event: bytes) -> None:
+    assert list(AwsEventStream(Limits(), "test").feed(aws_frame(aws_headers(headers), payload))) == [event]
+
+
+def test_a_memo_admits_what_came_before() -> None:
+    memo: BoundedMemo[str, str] = BoundedMemo()
+    assert [memo.admits(number) for number in (1, 2, 1, 2, 3)] == [False, False, True, True, False]
+    memo.clear()
+    assert [memo.admits(number) for number in (1, 2, 3)] == [False, False, False]
+
+
+@promise("law:2-nothing-vanishes")
+def test_a_strict_server_is_sent_no_unknown_key_of_a_message() -> None:
+    message = {"role": "developer", "content": "Be brief.", "first": 1, "second": 2}
+    body = {"model": "m", "messages": [message, {"role": "user", "content": "hi", "third": 3, "fourth": 4}]}
+    encoded = dragoman.translate_request(body, source="openai-chat", target="mistral")
+    assert [list(sent) for sent in encoded.body["messages"]] == [["role", "content"]] * 2
+    lost = {loss.what for loss in encoded.losses if loss.severity == "dropped"}
+    assert lost == {"first", "second", "third", "fourth"}

@@ -400,7 +400,8 @@ class _Lift:
         first = data.lstrip()[:1]
         if first == b"[" and plan.item is not None and steps and isinstance(steps[0], int):
             items = _items(data)
-            inner = self.at(bytes(items[steps[0]]), plan.item, steps[1:])
+            further = steps[1:]
+            inner = self.at(bytes(items[steps[0]]), plan.item, further)
             if inner is None:
                 return None
             items[steps[0]] = Raw(inner)

@@ -137,7 +137,8 @@ def decode_request(body: bytes) -> Request:
         else:
             maximum = wire.max_tokens
             extra.update(OLD_MAXIMUM)
-    if not (wire.stop is wire.stream_options is wire.response_format is UNSET and (tools.tools or wire.tools is UNSET)):
+    has_read_tools = tools.tools or wire.tools is UNSET
+    if not (wire.stop is wire.stream_options is wire.response_format is UNSET and has_read_tools):
         spelled = {} if metadata is None else dict(metadata[FAMILY])
         extra = _decode_spelling(wire, extra or spelled, has_output=output is not None)
         if wire.tools is not UNSET and not tools.tools:
