@@ -12,6 +12,7 @@ import openai
 import pytest
 import websockets
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 from websockets.sync.client import connect
 
 from dragoman.gateway.exchange import ServerLimits
@@ -72,6 +73,77 @@ def running(upstream: Upstream) -> Iterator[Upstream]:
 
 def table(upstream: Upstream, kind: str = "openai") -> str:
     return f'[providers.p]\nkind = "{kind}"\nbase_url = "{upstream.url}"\napi_key = "upstream-key"\n'
+
+
+class Raw(Upstream):
+    """Sends bytes instead of frames, and closes with a reason that quotes the key."""
+
+    def __init__(self, data: bytes, reason: str = "") -> None:
+        super().__init__(lambda _: [])
+        self._data, self._reason = data, reason
+
+    async def serve(self, connection: ServerConnection) -> None:
+        connection.transport.write(self._data)
+        if self._reason:
+            await connection.close(1008, self._reason)
+        else:
+            await asyncio.sleep(0.2)
+
+
+QUOTED = b'{"error":{"message":"wrong key upstream-key"}}'
+
+
+@promise("gateway:no-secrets")
+@pytest.mark.parametrize("opcode", [b"\x81", b"\x82"], ids=["text", "binary"])
+def test_a_key_that_an_upstream_quotes_is_hidden(opcode: bytes) -> None:
+    upstream = Raw(opcode + bytes([len(QUOTED)]) + QUOTED, "wrong key upstream-key")
+    with (
+        running(upstream),
+        RunningGateway(configured(table(upstream))) as gateway,
+        connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m", proxy=None) as client,
+    ):
+        assert json.loads(client.recv()) == {"error": {"message": "wrong key [hidden]"}}
+        with pytest.raises(ConnectionClosedError, match=r"1008.*wrong key \[hidden\]"):
+            client.recv()
+        assert "upstream-key" not in str(gateway.requests(1))
+
+
+CLOSED = {
+    "without a code": (b"\x88\x00", 1000, None),
+    "in the middle of a message": (b"\x81\x05ab", 1011, "server"),
+    "after a message that is not UTF-8": (b"\x81\x01\xff", 1011, "server"),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_closes_that_have_no_code(name: str) -> None:
+    data, code, failure = CLOSED[name]
+    upstream = Raw(data)
+    with (
+        running(upstream),
+        RunningGateway(configured(table(upstream))) as gateway,
+        connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m", proxy=None) as client,
+    ):
+        with pytest.raises(ConnectionClosed):
+            client.recv()
+        assert client.close_code == code
+        (line,) = gateway.requests(1)
+        assert line.get("failure") == failure
+
+
+def test_a_text_of_the_client_that_is_not_utf8_is_its_own_failure() -> None:
+    upstream = Upstream(lambda _: [])
+    with (
+        running(upstream),
+        RunningGateway(configured(table(upstream))) as gateway,
+        connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m", proxy=None) as client,
+    ):
+        client.socket.sendall(b"\x81\x81\0\0\0\0\xff")
+        with pytest.raises(ConnectionClosed):
+            client.recv()
+        assert client.close_code == 1007
+        (line,) = gateway.requests(1)
+        assert "failure" not in line
 
 
 @pytest.mark.filterwarnings("ignore:connect")  # the client's own, about the library it uses

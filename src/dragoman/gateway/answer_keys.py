@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from dragoman.drivers.remote import Channel
@@ -46,6 +48,20 @@ def _begun(key: bytes, data: bytes) -> int:
     if data[-1:] not in key:
         return 0
     return next((size for size in range(min(len(key) - 1, len(data)), 0, -1) if data.endswith(key[:size])), 0)
+
+
+Message = TypeVar("Message", str, bytes, str | bytes)
+
+
+def without_keys(message: Message, channel: Channel) -> Message:
+    """Return a text or binary message without keys."""
+    for secret in channel.credential.secrets:
+        key = secret.searchable
+        if isinstance(message, str):
+            message = message.replace(key.decode(), HIDDEN) if key else message
+        else:
+            message = message.replace(key, _HIDDEN) if key else message
+    return message
 
 
 def without_keys_in(headers: dict[str, str], channel: Channel) -> dict[str, str]:

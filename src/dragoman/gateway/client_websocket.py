@@ -140,6 +140,9 @@ class ClientWebSocket:
                         raise Gone
                     return
                 for message, is_text in incoming.feed(data):
+                    if is_text and not _is_utf8(message):
+                        self._frames.fail(CloseCode.INVALID_DATA, "a text that is not UTF-8")
+                        return
                     yield message.decode() if is_text else message
                 if self._flush():  # without waiting, answers to pings would pile up
                     await self._tunnel.drain()
@@ -172,3 +175,11 @@ class ClientWebSocket:
             if data:
                 crowded = self._tunnel.write(data)
         return crowded
+
+
+def _is_utf8(message: bytes) -> bool:
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -16,8 +16,10 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from dragoman.drivers.providers import PROVIDERS
+from dragoman.drivers.remote import Channel
 from dragoman.drivers.transport import HttpRequest
 from dragoman.gateway.access import Caller
+from dragoman.gateway.answer_keys import without_keys
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange, Gone
 from dragoman.gateway.expected_cost import everything_left, with_prices
@@ -37,6 +39,9 @@ _FIRST_MESSAGE = 30.0
 _CONNECTING = 20.0
 _SUBPROTOCOL = "realtime"
 _SWITCHED = 101
+_NO_CODE = 1005
+_BROKEN = frozenset({1006, 1015})
+"""Codes that stand for a broken connection, and for a close without a code, are never sent (RFC 6455, 7.4.1)."""
 _NAMES = 2
 """How many keys named `setup` or `model`, in any case, the first message has. With more it would be ambiguous."""
 _PASSED = ("openai-beta", "openai-safety-identifier")
@@ -144,7 +149,7 @@ class _Session:
                 async with await self._connect(head, candidate) as upstream:
                     if first is not None:
                         await upstream.send(first)
-                    await self._pump(messages, upstream)
+                    await self._pump(messages, upstream, candidate.upstream.channel)
         except (TimeoutError, StopAsyncIteration):  # the latter if the client closes before its first message
             over = "the session has reached its time limit"
             self._client.close(1001, over if limit.expired() else "the first message did not arrive in time")
@@ -152,7 +157,8 @@ class _Session:
             pass
         except Exception as error:  # noqa: BLE001 - no longer HTTP: the close frame has the reason
             self._record.failure = "server"
-            self._record.error = str(getattr(error, "failure", error)) or type(error).__name__
+            words = str(getattr(error, "failure", error)) or type(error).__name__
+            self._record.error = words if candidate is None else without_keys(words, candidate.upstream.channel)
             failure = getattr(error, "failure", None)
             self._client.close(1011, failure.message if isinstance(failure, Failure) else "the upstream failed")
 
@@ -198,7 +204,7 @@ class _Session:
         except TimeoutError:  # the time limit of the session is reported differently
             raise ConnectionError(f"no WebSocket connection to {channel.base_url} in {_CONNECTING:g} s") from None
 
-    async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection) -> None:
+    async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection, channel: Channel) -> None:
         """Relay messages until either side closes; then close the other one too."""
 
         async def onward() -> None:
@@ -208,13 +214,14 @@ class _Session:
         async def back() -> None:
             async for message in upstream:
                 self._count(message)
-                await self._client.send(message)
+                await self._client.send(without_keys(message, channel))
 
         tasks = [asyncio.ensure_future(onward()), asyncio.ensure_future(back())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[1] in done:
-                self._client.close(upstream.close_code or 1000, upstream.close_reason or "")
+            if tasks[1] in done and upstream.close_code not in _BROKEN:
+                code = 1000 if upstream.close_code in {None, _NO_CODE} else upstream.close_code
+                self._client.close(code, without_keys(upstream.close_reason or "", channel))
             for task in done:
                 task.result()
         finally:
