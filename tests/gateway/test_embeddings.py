@@ -189,3 +189,21 @@ def test_an_answer_with_too_few_vectors_is_a_failure_of_the_upstream() -> None:
     ):
         got = send(gateway.url, "/v1/embeddings", {"model": "p/m", "input": ["a", "b"]})
     assert got.status == 502
+
+
+EMBEDDED = {
+    "openai": ("/v1/embeddings", {"model": "p/m", "input": "a"}),
+    "cohere": ("/v2/embed", {"model": "p/m", "texts": ["a"], "input_type": "clustering"}),
+}
+
+
+@pytest.mark.parametrize("client", EMBEDDED)
+@pytest.mark.parametrize("kind", EMBEDDED)
+def test_an_answer_that_is_an_error_is_a_failure_of_the_upstream(kind: str, client: str) -> None:
+    """Also between equal APIs, where bytes pass unchanged."""
+    answers = ({"error": {"message": "no"}}, {"error": {"message": "no"}, "data": [], "embeddings": {}}, b"<html>", b"")
+    path, body = EMBEDDED[client]
+    with scripted(reply(b"")) as upstream, RunningGateway(configured(upstream.table("p", kind))) as gateway:
+        for answer in answers:
+            upstream.replies = [reply(answer)]
+            assert send(gateway.url, path, body).status == 502, answer

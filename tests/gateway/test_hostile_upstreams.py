@@ -188,6 +188,24 @@ def test_an_answer_that_is_too_large_is_a_failure_of_the_upstream() -> None:
                 assert send(gateway.url, path, {**chat("mine"), "max_tokens": 9}).status == 200
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [b'{"data":[%b1]}' % (b"1," * 500_000), b'{"data":[%b1]}' % (b"1," * 1_500_000), b" " * (65 << 20), b"[]"],
+    ids=["many entries", "very many entries", "many bytes", "no list"],
+)
+def test_a_list_of_an_unusual_size_is_a_failure_of_the_upstream(listed: bytes) -> None:
+    """Its entries, which are looked up one by one, would take far more memory than its bytes."""
+    table = '[server]\nkeys = ["a-long-key"]\n'
+    with (
+        scripted(reply(listed)) as upstream,
+        RunningGateway(configured(table + upstream.table("p", "openai", PATIENT))) as gateway,
+    ):
+        got = send(gateway.url, "/v1/fine_tuning/jobs", None, {"authorization": "Bearer a-long-key"}, "GET")
+        assert got.status == 502, got.body[:200]
+        assert gateway.running is not None
+        assert gateway.running.gateway.relay._answers.used == 0  # noqa: SLF001 - the memory is released
+
+
 def test_memory_reserved_for_answers_is_released() -> None:
     """Whether the answers succeed or fail."""
     long = completion("x" * 500_000)

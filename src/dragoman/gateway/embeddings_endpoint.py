@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.embed import AT_A_TIME, embedding_call
 from dragoman.drivers.providers import PROVIDERS, Target
-from dragoman.drivers.remote import Call, error_of
+from dragoman.drivers.remote import Call, error_of, failure_within
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.embeddings import Dialect, EmbeddingResponse, dialect, merge, split
 from dragoman.errors import DecodeError, EncodeError
@@ -145,7 +145,7 @@ async def _answers(
 async def _send(gateway: Gateway, call: Call, candidate: Candidate, *, same: bool) -> tuple[bytes, dict[str, str]]:
     opened = await gateway.relay.open(call, candidate, same=same)
     try:
-        with gateway.relay.counting_bytes() as count:
+        with gateway.relay.counting_bytes(_LARGEST_ANSWER) as count:
             return await read_whole(opened.response, _LARGEST_ANSWER, count=count), dict(opened.response.headers)
     finally:
         opened.release()
@@ -180,9 +180,14 @@ async def _pass_on(
     )
     call = structs.replace(Call.about(http, channel.timeouts), encoded=Encoded(body))
     content, headers = await _send(gateway, call, candidate, same=True)
+    failure = await off_loop_if_large(len(content), failure_within, channel, call, content)
+    if failure is None and content.lstrip()[:1] not in {b"{", b"["}:
+        failure = Failure("server", "the upstream's answer does not follow its format", 502)
+    if failure is not None:
+        raise error_of(channel, failure)
     try:
         decode = dialect(endpoint.dialect).decode_response
         usage = _usage(await off_loop_if_large(len(content), decode, content, headers))
-    except DecodeError:  # the client gets the answer anyway; only its tokens are not counted
+    except DecodeError:  # an unusual answer; only its tokens are not counted
         usage = None
     return _Answered(content, back_headers(headers, record, channel), usage)

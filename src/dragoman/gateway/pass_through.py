@@ -60,6 +60,8 @@ _AGENT = f"dragoman/{dragoman.__version__}"
 _NOT_IMPLEMENTED = 501
 _BODILESS = frozenset({204, 304})
 _MOST_LISTED = 64 << 20
+_MOST_ENTRIES, _MOST_COMMAS = 20_000, 1_000_000
+"""Of one page of a list. Vendors allow pages of up to 10,000 entries."""
 _SENT = (
     "content-type",
     "accept",
@@ -425,13 +427,18 @@ async def _send_as_it_comes(opened: OpenAnswer, request: PassedRequest) -> None:
 
 async def _send_whole(opened: OpenAnswer, request: PassedRequest) -> None:
     """Send an answer that names objects of the provider, whose owner must be noted or looked up first."""
+    with request.gateway.relay.counting_bytes(_MOST_LISTED) as count:
+        try:
+            body = await read_whole(opened.response, _MOST_LISTED, count=count)
+        except ProviderError as error:
+            raise as_failed(error, opened.upstream) from error
+        await _send_noted(opened, body, request)
+
+
+async def _send_noted(opened: OpenAnswer, body: bytes, request: PassedRequest) -> None:
     gateway, exchange, record, caller = request.gateway, request.exchange, request.record, request.caller
     row, response = request.endpoint.passed, opened.response
     assert row is not None  # noqa: S101 - see pass_through
-    try:
-        body = await read_whole(response, _MOST_LISTED)
-    except ProviderError as error:
-        raise as_failed(error, opened.upstream) from error
     if row.holding == "create":
         for id in _ids_in(body, row):
             await gateway.responses.note(held_id(row, id), record.upstream, caller.id)
@@ -474,12 +481,20 @@ async def _with_own_batches(request: PassedRequest, row: Passed, body: bytes) ->
     shown, _ = await list_here(request)
     if not shown:
         return body
+    page = await off_loop_if_large(len(body), _page, body, row)
+    return body if page is None else _encode({**page[0], row.items: [*shown, *page[1]]})
+
+
+def _page(body: bytes, row: Passed) -> tuple[dict[str, Raw], list[Raw]] | None:
+    """Return the fields of a list and its entries; None if it is not a list of a usual size."""
+    if body.count(b",") > _MOST_COMMAS:  # each entry takes far more memory than its bytes
+        return None
     try:
         fields = msgspec.json.decode(body, type=dict[str, Raw])
         entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return body
-    return _encode({**fields, row.items: [*shown, *entries]})
+        return None
+    return None if len(entries) > _MOST_ENTRIES else (fields, entries)
 
 
 def _ids_in(body: bytes, row: Passed) -> list[str]:
@@ -494,11 +509,10 @@ def _ids_in(body: bytes, row: Passed) -> list[str]:
 
 async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Caller) -> bytes:
     """Remove entries that other keys created from a list."""
-    try:
-        fields = msgspec.json.decode(body, type=dict[str, Raw])
-        entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Denied(Failure("server", "the upstream's list does not follow its format", 502)) from None
+    page = await off_loop_if_large(len(body), _page, body, row)
+    if page is None:
+        raise Denied(Failure("server", "the upstream's list does not follow its format, or is too long", 502))
+    fields, entries = page
     own = []
     for entry in entries:
         for id in _ids_in(bytes(entry), structs.replace(row, id=row.id.rpartition(".")[2])):

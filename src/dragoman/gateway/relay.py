@@ -202,12 +202,12 @@ class Relay:
             return await self._translate_whole(upstream_call, capture, response, body)
 
     @contextmanager
-    def counting_bytes(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of an answer that is read, until the end of the block.
+    def counting_bytes(self, most: int | None = None) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of an answer that is read, until the end of the block: at most `most`.
 
         An answer beyond a limit is a failure of its upstream ("server"): "too_large" would blame the request.
         """
-        budget, limit, taken = self._answers, self._answer_limit, 0
+        budget, limit, taken = self._answers, most or self._answer_limit, 0
 
         def count(size: int) -> None:
             nonlocal taken
@@ -234,8 +234,10 @@ class Relay:
             else:
                 completion, encoded = await asyncio.to_thread(translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
-            raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
-        failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
+            stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
+            raise _invalid_answer(upstream_call, stated, error) from error
+        stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
+        failure = stated or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (
             upstream_call.same
