@@ -15,6 +15,7 @@ from pathlib import Path
 import h2.config
 import h2.connection
 import h2.events
+import h2.settings
 import hpack
 import httpx
 import pytest
@@ -336,6 +337,29 @@ def test_http2_heads_get_the_right_status(client: Http2, headers: dict[str, obje
     assert isinstance(more, list)
     answer = client.headers(**headers)  # type: ignore[arg-type]
     assert client.answer(client.ask(answer + more)).status == status
+
+
+@promise("gateway:http2", "gateway:bad-input")
+@pytest.mark.parametrize("gone", [False, True], ids=["without a window", "reset at once"])
+def test_an_invalid_head_affects_only_its_own_stream(client: Http2, *, gone: bool) -> None:
+    """A proxy may send the requests of many clients over one connection."""
+    window = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
+    client.h2.update_settings({window: 0})
+    client.flush()
+    next(event for event in client.events() if isinstance(event, h2.events.SettingsAcknowledged))
+    invalid = client.h2.get_next_available_stream_id()
+    client.h2.send_headers(invalid, client.headers("health"), end_stream=True)
+    if gone:
+        client.h2.reset_stream(invalid)
+    client.flush()
+    if not gone:
+        head = next(event for event in client.events() if isinstance(event, h2.events.ResponseReceived))
+        assert dict(head.headers or [])[b":status"] == b"400"
+    client.h2.update_settings({window: 65_535})
+    client.flush()
+    if not gone:
+        assert client.answer(invalid).body == b"the request target is not a path\n"
+    assert client.answer(client.ask(client.headers())).status == 200
 
 
 @promise("gateway:http2", "gateway:bad-input")

@@ -364,12 +364,19 @@ class Http2Connection(BufferedReader):
         try:
             head, quiet = self._head(event.headers or [])
         except BadRequest as bad:
-            body = f"{bad}\n".encode()
-            self._h2.send_headers(id, [(":status", str(bad.status)), *_TEXT.items()])
-            self._h2.send_data(id, body, end_stream=True)
+            self._refuse(id, bad, complete=event.stream_ended is not None)
             return
         exchange = self._streams[id] = Http2Exchange(self, id, head, quiet=quiet)
         exchange.task = self.server.loop.create_task(self._serve(exchange))
+
+    def _refuse(self, id: int, bad: BadRequest, *, complete: bool) -> None:
+        """Refuse an invalid request, in plain text because the client's format is unknown."""
+        exchange = self._streams[id] = Http2Exchange(self, id, Head("GET", "/", "", {}), quiet=False)
+        exchange.complete = complete
+        try:
+            exchange.send(bad.status, _TEXT, f"{bad}\n".encode())
+        except Gone:  # the client has reset the stream
+            self._end(exchange)
 
     def _head(self, pairs: Any) -> tuple[Head, bool]:
         pseudo: dict[bytes, bytes] = {}
