@@ -23,14 +23,16 @@ from dragoman.sim.server import Simulator
 from dragoman.sim.service import Service, Settings
 from dragoman.web.serving import page_before
 from tests.cli.command import environment, run
+from tests.gateway import scripted_upstream
 from tests.gateway.running import RunningGateway, configured, connected, send, simulated, until_closed
-from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.scripted_upstream import ScriptedUpstream, completion, reply, scripted
 from tests.gateway.served import served
 from tests.gateway.test_failures import chat
 from tests.sim.test_sim_rules import address
 from tests.sim.wire import DOORS
 from tests.support.costs import growth
 from tests.support.promises import promise
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = promise("gateway:attacks")
 
@@ -300,6 +302,31 @@ def test_a_handler_that_fails_while_streaming_cuts_the_connection(
         answered = until_closed(sock)
     assert not answered.endswith(b"0\r\n\r\n")  # a client must not take it for a whole answer
     assert send(gateway.url, "/v1/chat/completions", chat("gpt-5.1")).status == 200
+
+
+def test_a_client_that_leaves_before_its_second_request_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """The connection is broken by then, which must not end in a traceback."""
+    left = threading.Event()
+
+    class Waiting(ScriptedUpstream):
+        def _choose(self, line: str, body: bytes) -> scripted_upstream.Reply:
+            assert left.wait(PATIENCE)
+            return super()._choose(line, body)
+
+    upstream = Waiting(reply({"error": {"message": "no"}}, "400 Bad Request"))
+    body = json.dumps(chat("p/m")).encode()
+    first = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    with RunningGateway(configured(upstream.table("p"))) as gateway:
+        for count in range(1, 6):
+            left.clear()
+            with connected(gateway.url) as sock:
+                sock.sendall(first + b"\0\0 is not HTTP\r\n")
+                until(lambda: upstream.count == count)  # noqa: B023 - called at once
+            left.set()
+            gateway.requests(count)
+    upstream.close()
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 # ── work ──

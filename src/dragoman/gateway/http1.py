@@ -614,7 +614,8 @@ class Http1Connection(BufferedReader):
         if self._transport is not None:
             self.server.outbox.flush(self._transport)
             if self._transport.can_write_eof():
-                self._transport.write_eof()
+                with suppress(OSError):  # the client has reset the connection
+                    self._transport.write_eof()
             if not self._reading:
                 self._reading = True
                 self._transport.resume_reading()
