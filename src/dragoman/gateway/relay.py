@@ -234,8 +234,7 @@ class Relay:
             else:
                 completion, encoded = await asyncio.to_thread(translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
-            stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
-            raise _invalid_answer(upstream_call, stated, error) from error
+            raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
         failure = stated or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
