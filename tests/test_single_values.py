@@ -330,6 +330,18 @@ def test_an_id_of_ours_that_a_client_echoes_is_kept() -> None:
 # ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@promise("value:losses")
+def test_a_loss_inside_a_result_has_the_path_of_the_part() -> None:
+    result = ir.ToolResult("c1", "f", "multimodal", None, (ir.Text("a"), ir.Image(file_id="file_1")))
+    assert "$.parts[1]" in {loss.path for loss in dragoman.encode_tool_result(result, "cohere-chat").losses}
+    assert "$[1].parts[1]" in {
+        loss.path
+        for loss in dragoman.encode_tool_results([ir.ToolResult("c0", "f", "text", "a"), result], "cohere-chat").losses
+    }
+    turn = [ir.Message("assistant", (ir.ToolCall("c1", "f", {}),)), ir.Message("tool", (result,))]
+    assert "$[1].parts[0].parts[1]" in {loss.path for loss in dragoman.encode_messages(turn, "cohere-chat").losses}
+
+
 @promise("value:losses", "law:2-nothing-vanishes")
 @given(request=strategies.REQUESTS)
 @each("target", DRAWN)

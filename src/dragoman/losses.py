@@ -383,11 +383,12 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
     return f"{path}.{field}" if field else path
 
 
-def _intermediate_piece(_result: ToolResult, index: int, field: str) -> str:
+def intermediate_piece(_result: ToolResult, index: int, field: str) -> str:
+    """Return the path of a part inside a tool result, below the path of the result."""
     return at(f".parts[{index}]", field)
 
 
-intermediate_paths: JsonPaths = PathsWithPieces(_intermediate_lookup, _intermediate_piece)
+intermediate_paths: JsonPaths = PathsWithPieces(_intermediate_lookup, intermediate_piece)
 """Paths in the intermediate format, for values that were not decoded."""
 
 

@@ -15,7 +15,7 @@ from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.ir.values import Value, encode_json
 from dragoman.loss import Loss, Severity
-from dragoman.losses import PathLookup
+from dragoman.losses import PathLookup, PathsWithPieces, intermediate_piece
 from dragoman.single_values.values import EncodedValue
 from dragoman.translate import decode_request, encode_request_for
 
@@ -79,7 +79,7 @@ class _Body(NamedTuple):
 
 
 def _encode(frame: _Frame, target: str) -> _Body:
-    encoded = encode_request_for(frame.request, codec(target), paths=frame.paths)
+    encoded = encode_request_for(frame.request, codec(target), paths=PathsWithPieces(frame.paths, intermediate_piece))
     losses = [loss for loss in encoded.losses if loss.path != _FRAME]
     return _Body(_read_object(encoded.json()), losses)
 
