@@ -47,7 +47,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "a chunk that the full reader refuses reaches the wide one anyway; only the reader of later chunks differs"
     ),
     ("codecs/openai_chat/request.py", "and/or", "has_read_tools = tools.tools or wire.tools is UNSET"): (
-        "bodies without tools take the long way, which reads them alike"
+        "bodies without tools are then decoded through the wire structs, which reads them alike"
     ),
     ("codecs/claude_settings.py", "constant", "if wanted is None or wanted < 0:"): (
         "a budget of 0 has switched thinking off before"
