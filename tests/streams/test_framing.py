@@ -112,6 +112,29 @@ def test_server_sent_events_for_every_cut(data: bytes, payloads: list[bytes]) ->
         assert payloads_and_error(ServerSentEvents, chunks) == (payloads, None), chunks
 
 
+@promise("law:5-streams-tell-the-same-story")
+def test_an_event_may_begin_otherwise_than_the_one_before() -> None:
+    events = (
+        (b"event: a\ndata: 1\n\n", b"1"),
+        (b"event: a\ndata: data: 2\n\n", b"data: 2"),
+        (b"data: 3\n\n", b"3"),
+        (b"data: event: a\r\n\r\n", b"event: a"),
+        (b"event: ab\ndata: 5\n\n", b"5"),
+        (b"event: b\r\ndata: 6\r\n\r\n", b"6"),
+        (b"event: a\ndata: \n\n", None),
+        (b"event: data: a\ndata: 7\n\n", b"7"),
+        (b"event: a\n\n", None),
+        (b"event: data: 8\n\n", None),
+        (b"metadata: 8\n\n", None),
+        (b"event: a\ndata: 8\ndata: 9\n\n", b"8\n9"),
+    )
+    for first in events:  # after any other, and after itself
+        for event in events:
+            chunks = [first[0], event[0], event[0]]
+            expected = [payload for payload in (first[1], event[1], event[1]) if payload is not None]
+            assert payloads_and_error(ServerSentEvents, chunks) == (expected, None), chunks
+
+
 LINE_ENDS = st.sampled_from((b"\n", b"\r\n", b"\r"))
 DATA_LINES = st.sampled_from((b"", b"x", b'{"a": 1}', b" lead", b"{", b":", "é\u2028".encode()))
 OTHER_LINES = st.sampled_from((b": comment", b"event: e", b"id", b"dat: a", b":"))

@@ -152,17 +152,28 @@ class ServerSentEvents(BoundedFraming):
     _bare: bool = False  # in a JSON object outside of any field
     _after_return: bool = False
     _first: bool = True
+    _beginning: bytes
+    """What comes before the payload: the name of the event, if it has one. Most events begin as the one before."""
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        super().__init__(limits, source)
+        self._beginning = b"data: "
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Fast path: one or several events, each an optional name, one `data:` line and a blank line."""
         total = self._total + len(chunk)
         if not self.clean or total > self._room:
             return super().feed(chunk)
-        name, _, rest = chunk.partition(b"data: ")
+        rest = chunk.removeprefix(self._beginning)
+        if rest is chunk:
+            name, data, rest = chunk.partition(b"data: ")
+            if not data or name not in _names:
+                return self._several(chunk) or super().feed(chunk)
+            self._beginning = name + data
         payload = rest.removesuffix(b"\n\n")
         if payload is rest:
             payload = rest.removesuffix(b"\r\n\r\n")
-        if payload is rest or (name and name not in _names) or LF in payload or CR in payload:
+        if payload is rest or LF in payload or CR in payload:
             return self._several(chunk) or super().feed(chunk)
         if not payload or payload[0] <= _SPACE:  # may be white space alone, and then is no event
             return self._several(chunk) or super().feed(chunk)

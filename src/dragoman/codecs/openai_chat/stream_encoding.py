@@ -278,7 +278,8 @@ class EventEncoder(BaseEventEncoder):
             event.finish, None, self._log, streamed_answer(calls=self._calls > 0, refused=self._refused)
         )
         last = self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end
-        out.append(_with_keys(last, family_notes(FAMILY, event.metadata)))
+        notes = family_notes(FAMILY, event.metadata)
+        out.append(_with_keys(last, notes) if notes else last)
         if self._include_usage and self._usage is not None:
             start = self._opening
             for tier in named_tier(self._usage, ANSWERED_BY_OPENAI).values():
