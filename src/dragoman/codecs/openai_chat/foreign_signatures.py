@@ -59,19 +59,19 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
     if parts:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     _read_blocks(extra, parts)
-    squeezed, plain = _squeezed("".join(part.text for part in parts)), 0
+    known, plain = "".join(part.text for part in parts), 0
     for key in ("reasoning_content", "reasoning"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
         del extra[key]
         parsed = parse_json(text)
-        if parts and (not parsed or _squeezed(parsed) in squeezed):
+        if parts and (parsed in known or _squeezed(parsed) in _squeezed(known)):
             extra[MODELLED + key] = text  # the same reasoning again, as plain text
             continue
         # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
         parts.insert(plain, Reasoning(parsed, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
-        plain, squeezed = plain + 1, squeezed or _squeezed(parsed)
+        plain, known = plain + 1, known if known.strip() else parsed
     return parts
 
 
