@@ -222,9 +222,10 @@ class LossLog:
         positions: dict[int, Position] | None = None
         losses = []
         for node, field, what, severity, why in entries:
+            is_key = KEY in field
             # Passes may log against a changed copy of the request: every request in the log is the root.
             if type(node) is kind:
-                path = field if field[:2] == _PLACE else lookup(None, None, field)
+                path = field if is_key and field.startswith(_PLACE) else lookup(None, None, field)
             else:
                 if positions is None:
                     positions = self._positions(entries, root, kind)
@@ -237,7 +238,7 @@ class LossLog:
                     path = lookup(position[0], position[1], inner)
                 else:
                     path = _path_of_piece(lookup, paths, root, position, inner)
-            losses.append(Loss(path.replace(KEY, "", 1) if KEY in field else path, what, severity, why))
+            losses.append(Loss(path.replace(KEY, "", 1) if is_key else path, what, severity, why))
         return losses
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:

@@ -38,7 +38,7 @@ from dragoman.losses import PathsWithPieces, Tables, paths_by_class, paths_by_ta
 
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
-_SETTINGS = {
+_SETTINGS = {field: SETTINGS.path(field) for field in Request.__struct_fields__ if field != "output"} | {
     "messages": "$.contents",
     "reasoning.budget_tokens": f"{_CONFIG}.thinkingConfig.thinkingBudget",
     "reasoning.effort": f"{_CONFIG}.thinkingConfig.thinkingLevel",
@@ -113,16 +113,17 @@ class _RequestPaths:
     """Looks up the JSON paths of a request's nodes in the wire body."""
 
     _request: Request
-    _tables: Tables
+    _tables: Tables | None = None
     _respelled: bool | None = None
     _tools: list[str] | None = None
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._tables = Tables()
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is not None:
+            if self._tables is None:
+                self._tables = Tables()
             return _locate_message(self._request, self._tables, message_index, part_index, field)
         if part_index is not None:
             if self._tools is None:
