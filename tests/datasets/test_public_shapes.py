@@ -174,6 +174,8 @@ UNREAD: tuple[tuple[str, Any, str], ...] = (
         "further answers",
     ),
     ("openassistant", SHAPES["oasst tree"].record, "other replies"),
+    ("chatgpt-export", SHAPES["ChatGPT conversation"].record, "other branches"),
+    ("claude-export", SHAPES["Claude conversation"].record, "other branches"),
     ("bfcl", SHAPES["BFCL v3 multi-turn"].record, "the tools"),
 )  # fmt: skip
 
@@ -221,6 +223,24 @@ def test_calls_in_text_cost_what_their_length_costs() -> None:
         return time.process_time() - start
 
     assert seconds(400_000) < 8 * max(seconds(100_000), 0.05)
+
+
+@promise("batch:datasets")
+def test_a_long_branch_costs_what_its_length_costs() -> None:
+    """Every message was looked for among all after it."""
+
+    def seconds(size: int) -> float:
+        known = {
+            f"a long id of message {n}": {"parentId": f"a long id of message {n - 1}", "role": "user", "content": "x"}
+            for n in range(size)
+        }
+        history = {"currentId": f"a long id of message {size - 1}", "messages": known}
+        raw = json.dumps({"title": "t", "models": [], "history": history}).encode()
+        start = time.process_time()
+        codec("open-webui").decode_request(raw)
+        return time.process_time() - start
+
+    assert seconds(16_000) < 8 * max(seconds(4_000), 0.05)
 
 
 @promise("batch:datasets")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.codecs.datasets.conversation import (
+    OTHER_BRANCHES,
     Conversation,
     Dataset,
     Json,
@@ -24,7 +25,6 @@ from dragoman.ir.messages import Role
 
 OPEN_WEBUI, LIBRECHAT = "open-webui", "librechat"
 _FILES = "files of messages", "the export has only their names"
-_BRANCHES = "other branches", "a conversation is one path of the tree: the one that the application showed"
 
 
 # ── Open WebUI ──
@@ -47,10 +47,10 @@ def is_open_webui(data: Json) -> bool:
 def read_open_webui(data: Json) -> Request:
     chat, root = _chat_of(data)
     known: Mapping[str, Json] = chat["history"]["messages"]
-    chain: list[str] = []
+    chain: dict[str, None] = {}
     key = chat["history"]["currentId"]
     while isinstance(key, str) and isinstance(known.get(key), Mapping) and key not in chain:
-        chain.append(key)
+        chain[key] = None
         key = known[key].get("parentId")
     conversation, model = Conversation(OPEN_WEBUI), None
     parameters = chat.get("params")
@@ -63,7 +63,7 @@ def read_open_webui(data: Json) -> Request:
         role = role_of(message, OPEN_WEBUI, place)
         add_rounds(conversation, role, _webui_pieces(conversation, message, place), place)
     if len(chain) < len(known):
-        conversation.leave_out(*_BRANCHES)
+        conversation.leave_out(*OTHER_BRANCHES)
     return conversation.finish(model=model)
 
 
@@ -143,7 +143,7 @@ def _branch(conversation: Conversation, data: Line, root: str) -> list[tuple[Lin
     if any("children" in message for message in messages):
         while messages:
             if len(messages) > 1:
-                conversation.leave_out(*_BRANCHES)
+                conversation.leave_out(*OTHER_BRANCHES)
             root = f"{root}[{len(messages) - 1}]"
             found.append((messages[-1], root))
             root, messages = f"{root}.children", mappings(messages[-1].get("children"))
@@ -155,7 +155,7 @@ def _branch(conversation: Conversation, data: Line, root: str) -> list[tuple[Lin
         before = numbers.get(text_of(messages[index].get("parentMessageId")))
         index = before if before is not None and before < index else None
     if len(found) < len(messages):
-        conversation.leave_out(*_BRANCHES)
+        conversation.leave_out(*OTHER_BRANCHES)
     return found[::-1]
 
 

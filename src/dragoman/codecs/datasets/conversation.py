@@ -51,6 +51,8 @@ Piece: TypeAlias = tuple[AnyPart, str]
 Places: TypeAlias = Sequence[str | list[str]]
 """For each message or item of a body, its path in the log from which the body was built; or the paths of its blocks."""
 
+OTHER_BRANCHES = "other branches", "a conversation is one path of the tree: the one that the application showed"
+"""What is lost of a tree of messages, and why."""
 NOT_STORED = "stored conversations of this format have no settings"
 _DEFAULT_VALUES = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
 

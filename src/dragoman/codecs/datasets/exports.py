@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, Piece, items, mappings, refuse, text_of
+from dragoman.codecs.datasets.conversation import (
+    OTHER_BRANCHES,
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    mappings,
+    refuse,
+    text_of,
+)
 from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of
 from dragoman.ir import Document, Reasoning, Request, Text
 from dragoman.ir.messages import Role
@@ -33,6 +43,8 @@ def read_chatgpt(data: Json) -> Request:
         message = nodes[key].get("message")
         if isinstance(message, Mapping):
             model = _add_node(conversation, message, f"$.mapping['{key}'].message") or model
+    if any(isinstance(node, Mapping) and node.get("message") and key not in seen for key, node in nodes.items()):
+        conversation.leave_out(*OTHER_BRANCHES)
     return conversation.finish(model=model)
 
 
@@ -104,6 +116,8 @@ def read_claude(data: Json) -> Request:
         if text_of(sender) not in {"human", "assistant"}:
             raise refuse(CLAUDE, f"{place}.sender", "human | assistant", sender)
         _add_claude(conversation, message, place)
+    if len(kept) < len(messages):
+        conversation.leave_out(*OTHER_BRANCHES)
     return conversation.finish(model=data.get("model"))
 
 
