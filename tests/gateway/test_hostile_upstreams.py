@@ -17,8 +17,10 @@ from websockets.sync.client import connect
 
 import dragoman
 from dragoman.agent.compaction import is_context_error
+from dragoman.codecs.stream_limits import Limits
 from dragoman.drivers.retries import seconds_until
 from dragoman.errors import LimitExceeded, provider_error
+from dragoman.gateway import client_request
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.relay import Relay
 from dragoman.ir import Failure
@@ -204,6 +206,17 @@ def test_a_list_of_an_unusual_size_is_a_failure_of_the_upstream(listed: bytes) -
         assert got.status == 502, got.body[:200]
         assert gateway.running is not None
         assert gateway.running.gateway.relay._answers.used == 0  # noqa: SLF001 - the memory is released
+
+
+def test_what_is_collected_of_a_stream_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content is collected while it passes, and would fill the memory."""
+    monkeypatch.setattr(client_request, "STREAM_LIMITS", Limits(stream_bytes=1_000_000))
+    long = reply(chunk(delta={"content": "x" * 900}) * 2_000, headers=STREAM)
+    with scripted(long) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
+        body = {**chat("p/m"), "max_tokens": 9, "stream": True}
+        assert b"event: error" in send(gateway.url, CLIENTS[1], body).body[-1_000:]
+        (line,) = gateway.requests(1)
+    assert line["failure"] == "too_large"
 
 
 def test_memory_reserved_for_answers_is_released() -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.codecs.reading import MALFORMED, misread, unreadable
 from dragoman.codecs.registry import codec
+from dragoman.codecs.stream_limits import Limits
 from dragoman.drivers.remote import Call, Channel
 from dragoman.errors import DecodeError
 from dragoman.gateway.client_protocols import ClientProtocol
@@ -24,6 +25,9 @@ from dragoman.ir import (
 )
 from dragoman.loss import Loss
 from dragoman.streams import StreamTranslator
+
+STREAM_LIMITS = Limits(stream_bytes=256 << 20)
+"""Those of an upstream's stream, whose content is collected while it passes: as much as of an answer that is whole."""
 
 Translator = TypeVar("Translator", bound=StreamTranslator)
 
@@ -119,9 +123,10 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
         protocol = self.client_request.protocol
         source = self.channel.provider.format
         if self.same:
-            return kind(source=source, target=source)
+            return kind(source=source, target=source, limits=STREAM_LIMITS)
         return kind(
             source=source,
+            limits=STREAM_LIMITS,
             target=protocol.format,
             request=self.client_request.decode(),
             opening=lambda start: complete_start(start, self.client_request),
