@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 import dragoman
 from tests.support.bodies import PIXEL, WEATHER
 from tests.support.cases import each
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FAMILY, FORMATS, MODELS, VARIED_MODELS, refusals
 from tests.support.promises import promise
+from tests.support.trees import reaches
 
 OTHERS = [name for name in FORMATS if FAMILY[name] != "anthropic"]
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
@@ -172,3 +175,133 @@ def test_an_image_that_a_guardrail_checks_crosses_without_the_check(target: str)
     content = "$.messages[0].content"
     assert f"{content}[0]" in dropped(encoded.losses, content)
     assert {loss.path for loss in encoded.losses} & {f"{content}[1]", f"{content}[1].guardContent.image"}
+
+
+# ── what stands where it has no place ─────────────────────────────────────────────────────────────────────────
+
+QUOTE = {
+    "type": "char_location",
+    "cited_text": "cited",
+    "document_index": 0,
+    "document_title": "Title",
+    "start_char_index": 0,
+    "end_char_index": 1,
+}
+QUOTED = [{"type": "text", "text": "said", "citations": [QUOTE]}]
+
+
+@promise("law:2-nothing-vanishes", "law:3-legality")
+@each("target", OTHERS)
+def test_citations_outside_of_answers_are_reported(target: str) -> None:
+    turns: list[dict[str, Any]] = [
+        {"role": "user", "content": QUOTED},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": QUOTED}]},
+    ]
+    tool = {"name": "f", "description": "F", "input_schema": {"type": "object", "properties": {}}}
+    body = request(system=QUOTED, messages=turns, tools=[tool])
+    encoded = dragoman.translate_request(body, source="anthropic-messages", target=target, model=MODELS[target])
+    assert refusals(encoded, target, model=MODELS[target]) == ()
+    for place in ("$.system[0]", "$.messages[0].content[0]", "$.messages[2].content[0].content[0]"):
+        assert f"{place}.citations" in {loss.path for loss in encoded.losses}
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", ["anthropic-messages", "cohere-chat"])
+def test_citations_of_a_text_that_is_dropped_are_reported(target: str) -> None:
+    cited = {"citationsContent": {"citations": [{"title": "Title"}]}}
+    said = {"role": "assistant", "content": [{"text": "said"}, cited]}
+    asked = {"role": "user", "content": [{"text": "asked"}]}
+    body = {"messages": [asked, said, asked]}
+    encoded = dragoman.translate_request(body, source="bedrock-converse", target=target, model=MODELS[target])
+    assert any(loss.what == "citations" and loss.path.startswith("$.messages[1].content[1]") for loss in encoded.losses)
+
+
+@promise("law:2-nothing-vanishes", "law:6-owed-back")
+@each("target", [name for name in FORMATS if FAMILY[name] != "google"])
+def test_the_signature_of_a_system_text_is_reported(target: str) -> None:
+    system = {"parts": [{"text": "Be brief.", "thoughtSignature": "c2lnbmVk"}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "systemInstruction": system}
+    encoded = dragoman.translate_request(body, source="gemini", target=target, model=MODELS[target])
+    assert any(loss.what == "signature" for loss in encoded.losses)
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("lifetime", ["30m", "12h"])
+@each("target", ["anthropic-messages", "bedrock-converse"])
+def test_lifetimes_of_breakpoints_are_reported_where_they_are_written(target: str, lifetime: str) -> None:
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": lifetime}}
+    chat = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi", **mark}]}]}
+    items = {"input": [{"role": "user", "content": [{"type": "input_text", "text": "Hi", **mark}]}]}
+    for source, key, body in (("openai-chat", "messages", chat), ("openai-responses", "input", items)):
+        encoded = dragoman.translate_request(
+            {"model": "gpt-5.6", **body}, source=source, target=target, model=MODELS[target]
+        )
+        lost = [loss.path for loss in encoded.losses if "lifetime" in loss.what]
+        assert lost == [f"$.{key}[0].content[0].prompt_cache_breakpoint.ttl"]
+
+
+@promise("law:1-identity", "law:2-nothing-vanishes")
+@each("target", [name for name in FORMATS if FAMILY[name] != "openai"])
+def test_a_refusal_beside_parts_is_a_key_of_its_message(target: str) -> None:
+    inside = [{"type": "text", "text": "First."}, {"type": "refusal", "refusal": "Inside."}]
+    said = {"role": "assistant", "content": inside, "refusal": "Beside."}
+    asked = {"role": "user", "content": "Hi"}
+    body = {"model": "gpt-4.1", "messages": [asked, said, asked]}
+    again = dragoman.translate_request(body, source="openai-chat", target="openai-chat")
+    assert (again.body, again.losses) == (body, ())
+    encoded = dragoman.translate_request(body, source="openai-chat", target=target, model=MODELS[target])
+    assert "Beside." in encoded.json().decode()
+    assert not [loss.path for loss in encoded.losses if loss.severity != "invented" and not reaches(body, loss.path)]
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", [name for name in FORMATS if name != "cohere-chat"])
+def test_a_budget_beside_thinking_that_is_off_does_not_switch_it_on(target: str) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    off = {"thinking": {"type": "disabled", "token_budget": 3000}}
+    for model in VARIED_MODELS[target]:
+        plain = dragoman.translate_request(
+            {**body, "thinking": {"type": "disabled"}}, source="cohere-chat", target=target, model=model
+        )
+        encoded = dragoman.translate_request({**body, **off}, source="cohere-chat", target=target, model=model)
+        assert encoded.json() == plain.json()
+        lost = {loss.path for loss in encoded.losses}
+        assert "$.thinking.token_budget" in lost or "$.thinking" in lost, model
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", ["anthropic-messages", "bedrock-converse", "cohere-chat", "openai-chat"])
+def test_summaries_without_a_level_are_reported_where_they_are_written(target: str) -> None:
+    body = {"model": "m", "input": "Hi", "generation_config": {"thinking_summaries": "auto"}}
+    encoded = dragoman.translate_request(body, source="gemini-interactions", target=target, model=MODELS[target])
+    lost = {loss.path for loss in encoded.losses if "reasoning" in loss.what}
+    assert lost == {"$.generation_config.thinking_summaries"}
+
+
+@promise("law:3-legality")
+@each("target", ["anthropic-messages", "bedrock-converse"])
+def test_thinking_is_off_if_the_turn_that_ends_a_loop_cannot_be_sent(target: str) -> None:
+    """Without that turn the calls before it, which came without thinking, are answered by the last one."""
+    call = {"functionCall": {"name": "draw", "args": {}}}
+    drawn = {"fileData": {"fileUri": "https://example.org/a.png", "mimeType": "image/png"}}
+    turns = [
+        {"role": "user", "parts": [{"text": "Draw."}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "draw", "response": {"output": "done"}}}]},
+        {"role": "model", "parts": [drawn]},
+        {"role": "user", "parts": [{"text": "Again."}]},
+    ]
+    body = {"contents": turns, "generationConfig": {"thinkingConfig": {"includeThoughts": True}}}
+    encoded = dragoman.translate_request(body, source="gemini", target=target, model=MODELS[target])
+    assert refusals(encoded, target, model=MODELS[target]) == ()
+    assert "$.generationConfig.thinkingConfig" in dropped(encoded.losses, "$.generationConfig")
+
+
+@promise("law:3-legality")
+def test_a_document_of_which_no_text_is_left_is_dropped() -> None:
+    document = {"type": "document", "source": {"type": "content", "content": [IMAGE]}}
+    body = request(messages=[{"role": "user", "content": [document]}])
+    encoded = dragoman.translate_request(body, source="anthropic-messages", target="cohere-chat")
+    assert refusals(encoded, "cohere-chat") == ()
+    assert "$.messages[0].content[0]" in dropped(encoded.losses, "$.messages")

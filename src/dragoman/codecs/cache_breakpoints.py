@@ -30,6 +30,11 @@ def takes_breakpoints(model: str) -> bool:
     return _MODELS.match(model) is not None
 
 
+def part_key(field: str) -> str:
+    """Return the key of a field of a part: OpenAI's APIs spell the cache mark otherwise."""
+    return field.replace("cache", "prompt_cache_breakpoint", 1) if field in {"cache", "cache.ttl"} else field
+
+
 def with_breakpoint(part: M, family: str, log: LossLog) -> M:
     """Return the part with its cache mark noted as a breakpoint, which its encoder writes."""
     notes = (part.metadata or {}).get(family, {})

@@ -5,6 +5,8 @@ What each model accepts is in `claude_models.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import UNSET, UnsetType
 
 from dragoman.codecs.claude_models import (
@@ -55,8 +57,11 @@ class Settings:
         return type(config) is ThinkingConfig and config.type in _THINKS
 
 
-def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Settings:
-    """Return the settings of another family's request that the model accepts. `wants_limit`: the API requires one."""
+def legal_settings(request: Request, log: LossLog, unsent: Sequence[Message] | None, *, wants_limit: bool) -> Settings:
+    """Return the settings of another family's request that the model accepts.
+
+    `unsent`: messages of which nothing can be sent. `wants_limit`: the API requires a limit.
+    """
     maximum, temperature, top_p, top_k = request.max_output_tokens, request.temperature, request.top_p, request.top_k
     settings = Settings(maximum, temperature, top_p, top_k)
     limits = limits_of(request.model)
@@ -64,7 +69,7 @@ def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Sett
         log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API requires at least one token")
         settings.max_tokens = None
     if request.reasoning is not None:
-        _Thinking(request, request.reasoning, limits, log, wants_limit=wants_limit).apply(settings)
+        _Thinking(request, request.reasoning, limits, log, unsent, wants_limit=wants_limit).apply(settings)
     if settings.max_tokens is None and wants_limit:
         settings.max_tokens = limits.invented_max_tokens
         log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API requires a limit")
@@ -92,6 +97,7 @@ class _Thinking:
         reasoning: ReasoningSettings,
         limits: ModelLimits,
         log: LossLog,
+        unsent: Sequence[Message] | None,
         *,
         wants_limit: bool,
     ) -> None:
@@ -99,6 +105,7 @@ class _Thinking:
         self._reasoning = reasoning
         self._limits = limits
         self._log = log
+        self._unsent = unsent
         self._wants_limit = wants_limit
 
     def apply(self, settings: Settings) -> None:
@@ -121,9 +128,16 @@ class _Thinking:
         """Return why a budget may not be sent, or ""; these rules do not apply to adaptive thinking."""
         if forces_call(self._request):
             return "thinking may not be enabled when a tool call is forced"
-        if _loops_without_thinking(self._request.messages):
+        if _loops_without_thinking(self._sent()):
             return "thinking may not be enabled while calls that came without thinking are answered"
         return ""
+
+    def _sent(self) -> tuple[Message, ...]:
+        messages = self._request.messages
+        if not self._unsent:
+            return messages
+        unsent = {id(message) for message in self._unsent}
+        return tuple([message for message in messages if id(message) not in unsent])
 
     def _switch_off(self, settings: Settings) -> None:
         off = next((word for word in ("disabled", "between_tools") if word in self._limits.thinking), None)
@@ -134,7 +148,10 @@ class _Thinking:
                 self._log.degrade(self._request, "reasoning", "reasoning switched off", why)
         elif self._limits.thinks_unasked:
             self._log.drop(self._request, "reasoning", "reasoning switched off", "this model always thinks")
-        effort = self._reasoning.effort
+        budget, effort = self._reasoning.budget_tokens, self._reasoning.effort
+        if budget:
+            what = f"budget of {budget} tokens"
+            self._log.drop(self._request, "reasoning.budget_tokens", what, "reasoning is switched off")
         if effort is not None and effort not in _OFF:
             known = [word for word in self._limits.efforts if word in self._limits.efforts_without_thinking]
             settings.effort = self._nearest(effort, tuple(known))

@@ -11,10 +11,12 @@ _BUDGETS = ((2048, "low"), (8192, "medium"))
 
 
 def effort_asked(settings: ReasoningSettings, request: Request, log: LossLog) -> str | None:
-    """Return the effort, or that of a budget; a budget or a switch beside an effort is lost."""
+    """Return the effort, or that of a budget. A budget or switch beside an effort is lost, a budget beside off too."""
     budget = settings.budget_tokens
     if settings.effort is not None:
         report_unsent(settings, "effort", request, log)
+    elif settings.mode == "off":
+        report_unsent(settings, "mode", request, log)
     elif budget is not None and budget > 0:
         return effort_of_budget(budget, request, log)
     return settings.effort

@@ -143,6 +143,10 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
             log.drop(message, "", "blank text", "this API refuses text that is only white space")
         if part.signature is not None:
             log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        if part.citations:
+            log.drop(part, "citations", "citations", "this API refuses the blank text that has them")
+        if part.cache is not None:
+            log.drop(part, "cache", "cache mark", "this API refuses the blank text that has it")
     if len(parts) == len(given) and parts:
         return message
     if not parts:

@@ -352,6 +352,8 @@ class MessageEncoder(PartEncoder):
     _noted: tuple[tuple[int, Extra], ...] = ()
     hoisted: tuple[Message, ...] = ()
     """System messages that the API does not allow at their position."""
+    unsent: list[Message] | None = None
+    """The model's turns of which nothing can be sent."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -436,6 +438,10 @@ class MessageEncoder(PartEncoder):
         elif role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             wires.append(MessageWire(role, NOT_SENT))
+        elif self.unsent is None:
+            self.unsent = [message]
+        else:
+            self.unsent.append(message)
 
     def _stands_inline(self, notes: Extra | None) -> bool:
         if notes is not None and "~inline" in notes:

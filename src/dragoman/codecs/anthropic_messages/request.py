@@ -187,7 +187,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_reasoning(request, log)
+    settings = encode_reasoning(request, log, encoder.unsent)
     tools: WireValue = None
     if request.tools:
         tools, servers = encode_tools(request, encoder.mark, log)

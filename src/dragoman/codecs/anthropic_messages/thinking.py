@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.claude_models import ThinkingConfig
 from dragoman.codecs.claude_settings import Settings, legal_settings
-from dragoman.ir import ReasoningSettings, Request
+from dragoman.ir import Message, ReasoningSettings, Request
 from dragoman.losses import LossLog
 
 _config = msgspec.json.Decoder(ThinkingConfig).decode
@@ -40,8 +41,8 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
     return ReasoningSettings(mode, requested, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
 
 
-def encode_reasoning(request: Request, log: LossLog) -> Settings:
-    """Return the settings of thinking, and of sampling and length, which depend on them."""
+def encode_reasoning(request: Request, log: LossLog, unsent: Sequence[Message] | None) -> Settings:
+    """Return the settings of thinking, and of sampling and length, which depend on them and on the messages sent."""
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or _is_unchanged(reasoning)):
         settings = Settings(request.max_output_tokens, request.temperature, request.top_p, request.top_k)
@@ -49,7 +50,7 @@ def encode_reasoning(request: Request, log: LossLog) -> Settings:
             settings.thinking = own(reasoning.metadata).get("~thinking", UNSET)
             settings.effort = UNSET if reasoning.effort is None else reasoning.effort
         return settings
-    return legal_settings(request, log, wants_limit=True)
+    return legal_settings(request, log, unsent, wants_limit=True)
 
 
 def _is_unchanged(reasoning: ReasoningSettings) -> bool:

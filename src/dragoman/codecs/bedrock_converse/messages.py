@@ -396,6 +396,8 @@ class MessageEncoder(PartEncoder):
 
     hoisted: tuple[Message, ...] = ()
     """System messages that cannot be sent where they are."""
+    unsent: list[Message] | None = None
+    """The model's turns of which nothing can be sent."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -516,6 +518,10 @@ class MessageEncoder(PartEncoder):
         elif message.role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
             blocks.append(Block(NOT_SENT))
+        elif self.unsent is None:
+            self.unsent = [message]
+        else:
+            self.unsent.append(message)
         return bool(blocks)
 
     def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:

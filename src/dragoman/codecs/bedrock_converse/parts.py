@@ -248,13 +248,16 @@ class PartEncoder(BlockEncoder):
         point = self.point(node)
         return blocks if point is UNSET else [*blocks, Block(cache_point=point)]
 
-    def _encode_text(self, part: Text, role: str) -> list[WireValue]:  # noqa: ARG002
+    def _encode_text(self, part: Text, role: str) -> list[WireValue]:
         notes = own(part.metadata)
         if GUARD in notes and parse_json(notes[GUARD])["text"]["text"] == part.text:
             return [Block(guard_content=notes[GUARD])]
         if "~json" in notes and compact_text(notes["~json"]) == part.text:
             return [Block(json=notes["~json"])]
-        if part.citations or "~citations" in notes:
+        if part.citations and role != "assistant" and not self._native:
+            self._log.drop(part, "citations", "citations", "only assistant messages of this API have any")
+            block: WireValue = Block(part.text)
+        elif part.citations or "~citations" in notes:
             block = self._encode_cited(part, notes)
         else:
             block = spliced(Block(part.text), notes) if notes else Block(part.text)

@@ -232,7 +232,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     messages = request.messages
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)
-    settings = encode_reasoning(request, log)
+    settings = encode_reasoning(request, log, encoder.unsent)
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     system: WireValue = UNSET
     if leading or encoder.hoisted:

@@ -6,6 +6,7 @@ own request: Claude's `thinking` and `top_k`, Nova's `reasoningConfig`, the `rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +16,8 @@ from dragoman.codecs import claude_settings
 from dragoman.codecs.bedrock_converse.parts import own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.reading import WireValue
-from dragoman.ir import ReasoningSettings, Request
+from dragoman.codecs.reasoning_effort import report_unsent
+from dragoman.ir import Message, ReasoningSettings, Request
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -120,8 +122,8 @@ class ModelSettings:
         self.top_p = top_p
 
 
-def encode_reasoning(request: Request, log: LossLog) -> ModelSettings:
-    """Return the settings of reasoning, and of sampling and length, which depend on them."""
+def encode_reasoning(request: Request, log: LossLog, unsent: Sequence[Message] | None) -> ModelSettings:
+    """Return the settings of reasoning, and of sampling and length, which depend on them and on the messages sent."""
     settings = ModelSettings(request.max_output_tokens, request.temperature, request.top_p)
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):
@@ -129,7 +131,7 @@ def encode_reasoning(request: Request, log: LossLog) -> ModelSettings:
         return settings
     limits = limits_of(request.model)
     if limits.thinking == "claude":
-        _as_claude(settings, request, limits, log)
+        _as_claude(settings, request, limits, log, unsent)
     else:
         _as_others(settings, request, limits, log)
     return settings
@@ -154,9 +156,11 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
         fields["top_k"] = top_k
 
 
-def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+def _as_claude(
+    settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog, unsent: Sequence[Message] | None
+) -> None:
     """Apply Claude's own rules: which kinds of thinking, which efforts, which sampling beside them."""
-    legal = claude_settings.legal_settings(request, log, wants_limit=False)
+    legal = claude_settings.legal_settings(request, log, unsent, wants_limit=False)
     settings.max_tokens = legal.max_tokens
     settings.temperature, settings.top_p, settings.effort = legal.temperature, legal.top_p, legal.effort
     settings.thinks = legal.thinks
@@ -211,6 +215,7 @@ def _reasoning_fields(
         log.drop(request, "reasoning.visible", "visibility of the reasoning", "this model has no such setting")
     if reasoning.mode == "off" or reasoning.effort in _OFF or reasoning.budget_tokens == 0:
         if limits.thinking == "nova":
+            report_unsent(reasoning, "mode", request, log)
             return {"reasoningConfig": {"type": "disabled"}}
         log.drop(request, "reasoning", "reasoning switched off", "this model always thinks")
         return {}

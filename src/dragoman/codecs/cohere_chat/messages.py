@@ -392,7 +392,10 @@ class MessageEncoder:
                 self._log.degrade(part, "", "place of a document", why)
             self.documents.append(encode_document(part, self._log))
             return
-        wires.append(TextPart(document_text(part, self._log)))
+        if self._native or (part.text or "").strip():
+            wires.append(TextPart(document_text(part, self._log)))
+        else:
+            self._log.drop(part, "", "document", "this API refuses blank text")
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Whether the role may send the part: users send text and images; a system message is text."""

@@ -41,7 +41,9 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
     is_off = settings.mode == "off" or (settings.effort or "").lower() == "none"
     if PLAIN_MODELS.search(request.model or "") is not None:
         report_keys(request, settings.metadata, log, "reasoning.")
-        if not is_off:
+        if is_off:
+            report_unsent(settings, "mode", request, log)
+        else:
             log.drop(request, "reasoning", "reasoning settings", "this model does not think")
         return UNSET
     if settings.visible is False:

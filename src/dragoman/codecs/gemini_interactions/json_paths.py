@@ -106,7 +106,7 @@ def _turn(parts: tuple[AnyPart, ...]) -> list[_Place]:
 
 def _request_path(request: Request, tables: Tables, index: int | None, part_index: int | None, field: str) -> str:
     if index is None:
-        return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+        return _setting_path(request, field) if part_index is None else _tool_path(part_index, field)
     message = request.messages[index]
     if message.role == "system":
         return "$.system_instruction"
@@ -184,7 +184,10 @@ def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int 
     return f"{path}.{inner}" if inner and inner != "cache" else path
 
 
-def _setting_path(field: str) -> str:
+def _setting_path(request: Request, field: str) -> str:
+    reasoning = request.reasoning
+    if field.startswith("reasoning") and reasoning is not None and reasoning.effort is None:
+        return f"$.{_KEYS['reasoning.visible']}"
     if field in _KEYS:
         return f"$.{_KEYS[field]}"
     head, bracket, rest = field.partition("[")

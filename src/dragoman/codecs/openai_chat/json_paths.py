@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
 from dragoman.codecs.openai_chat import audio, images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
-from dragoman.codecs.openai_chat.messages import FAMILY, FLAT
+from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
@@ -97,7 +98,7 @@ def _piece_path(result: ToolResult, index: int, field: str) -> str:
     if TAGGED in (result.metadata or {}).get(FAMILY, {}):
         return ""  # the media were in a separate turn
     part = result.parts[index]
-    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
     return at(f".content[{index}]", inner)
 
 
@@ -125,7 +126,8 @@ def _is_content(message: Message, part: AnyPart) -> bool:
         return True
     if isinstance(part, Reasoning):
         return "~thinking" in _own(part)
-    return not (images.is_made(part) or audio.is_spoken(part))
+    beside = type(part) is Refusal and BESIDE in _own(part)
+    return not (beside or images.is_made(part) or audio.is_spoken(part))
 
 
 def _own(part: AnyPart) -> Extra:
@@ -191,7 +193,7 @@ def _part_path(message: Message, part_index: int, field: str, places: list[int])
     part = parts[part_index]
     if isinstance(part, ToolCall):
         return _call_path(part, f".tool_calls[{places[part_index]}]", field)
-    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
     if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
         inner = _BY_URL.get(field, inner)
     if images.is_made(part):

@@ -90,6 +90,8 @@ ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
 CONTENT_PARTS: Extra = {"~content": Raw(b'"parts"')}
 REFUSAL_KEY = MODELLED + "refusal"
+BESIDE = "~beside"
+"""Note on a refusal that is a key of its message, whose content is a list of parts."""
 NULL = Raw(b"null")
 NO_ANNOTATIONS = Raw(b"[]")
 
@@ -339,7 +341,8 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         if wire.refusal is None:
             extra[REFUSAL_KEY] = NULL
         else:
-            parts.append(Refusal(wire.refusal))
+            beside = {FAMILY: {BESIDE: Raw(b"true")}} if type(content) is list else None
+            parts.append(Refusal(wire.refusal, metadata=beside))
     if calls:
         parts += [_decode_call(call, seed, index) for index, call in enumerate(calls)]
     elif calls is not UNSET:
@@ -362,6 +365,15 @@ def _decode_content(content: str | list[ContentPart] | UnsetType, parts: list[An
     else:
         extra.update(CONTENT_PARTS)
         parts.extend(decode_part(part) for part in content)
+
+
+def _is_in_content(part: AnyPart) -> bool:
+    """Whether a part is in its message's list of contents, and not a key of the message."""
+    return not (audio.is_spoken(part) or images.is_made(part) or is_beside_content(part))
+
+
+def is_beside_content(part: AnyPart) -> bool:
+    return type(part) is Refusal and note(part.metadata, FAMILY, BESIDE) is not UNSET
 
 
 def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> None:
@@ -662,7 +674,7 @@ class MessageEncoder:
                 texts.append(part)  # type: ignore[arg-type]
             elif kind is ToolCall:
                 calls.append(self._encode_call(part))  # type: ignore[arg-type]
-            elif kind is Refusal and not in_parts:
+            elif kind is Refusal and not (in_parts and _is_in_content(part)):
                 refusals.append(part.text)  # type: ignore[union-attr, arg-type]
             elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
                 others.append(part)
@@ -755,8 +767,7 @@ class MessageEncoder:
     ) -> WireValue:
         spelled = note({FAMILY: extra}, FAMILY, "~content")
         if spelled == "parts":
-            beside = (audio.is_spoken, images.is_made)
-            listed = [part for part in parts if type(part) is not ToolCall and not any(test(part) for test in beside)]
+            listed = [part for part in parts if type(part) is not ToolCall and _is_in_content(part)]
             return [wire for part in listed if (wire := encode_part(part, self._log)) is not None]
         for part in others:
             if not (self._speaks(part) or self._shows(part)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
@@ -65,7 +66,7 @@ def _request_path(
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
     part = result.parts[index]
-    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
     return at(f".output[{index}]", inner)
 
 
@@ -94,7 +95,7 @@ def _content_path(path: str, message: Message, part_index: int, field: str) -> s
         return path  # the part is a whole item
     if type(message.content_held) is str:
         return f"{path}.content"
-    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
     return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
 
 

@@ -312,7 +312,10 @@ def _is_plain(message: Message) -> bool:
     if type(content) is str:
         return bool(content)
     parts = message.parts
-    return len(parts) == 1 and type(parts[0]) is Text and parts[0].cache is None and bool(parts[0].text)
+    if len(parts) != 1 or type(parts[0]) is not Text:
+        return False
+    text = parts[0]
+    return bool(text.text) and text.cache is None and text.signature is None and not text.citations
 
 
 def _encode_text_settings(request: Request, extra: Extra, log: LossLog) -> WireValue:

@@ -14,7 +14,7 @@ from dragoman.codecs.openai_responses.profile import (
 )
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.reasoning_effort import effort_asked
+from dragoman.codecs.reasoning_effort import effort_asked, report_unsent
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import Extra
@@ -47,7 +47,9 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
         return spliced(wire, notes) if notes else wire
     known = efforts_of(request.model or "")
     if not known:
-        if not is_off(settings):
+        if is_off(settings):
+            report_unsent(settings, "mode", request, log)
+        else:
             log.drop(request, "reasoning", "reasoning", "this model does not reason")
         return UNSET
     effort = _encode_effort(settings, known, request, log)
