@@ -210,9 +210,9 @@ def test_citations_outside_of_answers_are_reported(target: str) -> None:
 @each("target", ["anthropic-messages", "cohere-chat"])
 def test_citations_of_a_text_that_is_dropped_are_reported(target: str) -> None:
     cited = {"citationsContent": {"citations": [{"title": "Title"}]}}
-    said = {"role": "assistant", "content": [{"text": "said"}, cited]}
+    answer_turn = {"role": "assistant", "content": [{"text": "said"}, cited]}
     asked = {"role": "user", "content": [{"text": "asked"}]}
-    body = {"messages": [asked, said, asked]}
+    body = {"messages": [asked, answer_turn, asked]}
     encoded = dragoman.translate_request(body, source="bedrock-converse", target=target, model=MODELS[target])
     assert any(loss.what == "citations" and loss.path.startswith("$.messages[1].content[1]") for loss in encoded.losses)
 
@@ -245,9 +245,9 @@ def test_lifetimes_of_breakpoints_are_reported_where_they_are_written(target: st
 @each("target", [name for name in FORMATS if FAMILY[name] != "openai"])
 def test_a_refusal_beside_parts_is_a_key_of_its_message(target: str) -> None:
     inside = [{"type": "text", "text": "First."}, {"type": "refusal", "refusal": "Inside."}]
-    said = {"role": "assistant", "content": inside, "refusal": "Beside."}
+    answer_turn = {"role": "assistant", "content": inside, "refusal": "Beside."}
     asked = {"role": "user", "content": "Hi"}
-    body = {"model": "gpt-4.1", "messages": [asked, said, asked]}
+    body = {"model": "gpt-4.1", "messages": [asked, answer_turn, asked]}
     again = dragoman.translate_request(body, source="openai-chat", target="openai-chat")
     assert (again.body, again.losses) == (body, ())
     encoded = dragoman.translate_request(body, source="openai-chat", target=target, model=MODELS[target])

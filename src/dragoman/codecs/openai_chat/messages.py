@@ -369,10 +369,10 @@ def _decode_content(content: str | list[ContentPart] | UnsetType, parts: list[An
 
 def _is_in_content(part: AnyPart) -> bool:
     """Whether a part is in its message's list of contents, and not a key of the message."""
-    return not (audio.is_spoken(part) or images.is_made(part) or is_beside_content(part))
+    return not (audio.is_spoken(part) or images.is_made(part) or _is_beside_content(part))
 
 
-def is_beside_content(part: AnyPart) -> bool:
+def _is_beside_content(part: AnyPart) -> bool:
     return type(part) is Refusal and note(part.metadata, FAMILY, BESIDE) is not UNSET
 
 
