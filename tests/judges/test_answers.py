@@ -15,7 +15,14 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolC
 import dragoman
 from dragoman import ir
 from tests import strategies
-from tests.judges.vendors import Wire, anthropic_client, genai_client, openai_client, unknown_fields
+from tests.judges.vendors import (
+    Wire,
+    anthropic_client,
+    genai_client,
+    google_answer,
+    openai_client,
+    unknown_fields,
+)
 from tests.support.bodies import RESPONSES, Sample
 from tests.support.calls import all_calls
 from tests.support.cases import each
@@ -39,11 +46,6 @@ def anthropic_reads(body: bytes) -> anthropic.types.Message:
     message = anthropic.types.Message.model_validate_json(body)
     assert list(unknown_fields(message)) == []
     return message
-
-
-def genai_reads(body: bytes) -> types.GenerateContentResponse:
-    # The service itself sends two fields that this SDK's types lack; unknown ones are refused by them.
-    return types.GenerateContentResponse.model_validate_json(body)
 
 
 def known(completion: ir.Completion) -> ir.Completion:
@@ -77,7 +79,7 @@ def test_anthropic_reads_our_answers(completion: ir.Completion) -> None:
 
 @given(completion=strategies.COMPLETIONS)
 def test_genai_reads_our_answers(completion: ir.Completion) -> None:
-    read = genai_reads(dragoman.encode_response(known(completion), "gemini").json())
+    read = google_answer(dragoman.encode_response(known(completion), "gemini").json())
     assert [call.name for call in read.function_calls or ()] == [call.name for call in all_calls(completion)]
     assert read.candidates
     assert read.candidates[0].finish_reason is not None
@@ -85,7 +87,7 @@ def test_genai_reads_our_answers(completion: ir.Completion) -> None:
 
 @each("sample", RESPONSES, ids=str)
 def test_sample_answers_in_every_vendors_types(sample: Sample) -> None:
-    readers = {"openai-chat": openai_reads, "anthropic-messages": anthropic_reads, "gemini": genai_reads}
+    readers = {"openai-chat": openai_reads, "anthropic-messages": anthropic_reads, "gemini": google_answer}
     for target, read in readers.items():
         if FAMILY[target] != FAMILY[sample.format]:
             read(dragoman.translate_response(sample.body, source=sample.format, target=target).json())

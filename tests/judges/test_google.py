@@ -21,7 +21,7 @@ from tests.judges.crossing import (
     losses_elsewhere,
     turns_of,
 )
-from tests.judges.vendors import Wire, forecast, genai_client
+from tests.judges.vendors import Wire, forecast, genai_client, google_answer
 from tests.support.bodies import PDF, PIXEL, WEATHER
 from tests.support.promises import promise
 
@@ -46,7 +46,7 @@ def test_recorded_requests_of_others_are_requests_of_google(target: str, recordi
 @pytest.mark.parametrize("target", BACKENDS)
 def test_recorded_answers_of_others_are_answers_of_google(target: str, recordings: Recordings) -> None:
     for id, completion, encoded in crossed_answers(recordings, target):
-        read = types.GenerateContentResponse.model_validate_json(encoded.json())
+        read = google_answer(encoded.json())
         text, calls, usage = content_of(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id

@@ -48,8 +48,6 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
     ("openai-chat", "$.tool_choice.type", "*"): _TYPE,
     ("openai-responses", "$.input[].content[].input_audio.format", "emptied"): _SHOWN,
     ("openai-responses", "$.output[].role", "removed"): _ROLE,
-    ("vertex", "$.contents.role", "removed"): "the API refuses a content without a role",
-    ("vertex", "$.contents[].role", "removed"): "the API refuses a content without a role",
 }
 
 

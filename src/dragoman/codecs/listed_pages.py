@@ -31,8 +31,8 @@ def has_sources(extra: Extra) -> bool:
 
 
 def is_listed(part: AnyPart) -> bool:
-    """Whether the citations of this part come from a list beside the answer."""
-    return type(part) is Text and any(LISTED in family_notes(FAMILY, cited.metadata) for cited in part.citations)
+    """Whether the citations of this part come from a list beside the answer: all of them do, or none."""
+    return type(part) is Text and bool(part.citations) and LISTED in family_notes(FAMILY, part.citations[0].metadata)
 
 
 def cite_sources(text: str, extra: Extra) -> list[Citation]:

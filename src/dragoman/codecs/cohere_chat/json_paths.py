@@ -109,11 +109,23 @@ def _message_path(message: Message, tables: Tables, path: str, part_index: int |
         inner = _OF_A_CALL.get(field, field)
         return f"{path}.tool_calls[{place}].{inner}" if inner else f"{path}.tool_calls[{place}]"
     if isinstance(part, Document):
-        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
-        is_own = OF_THE_REQUEST in _own(part.metadata)
-        document_path = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
-        return at(document_path, inner if inner in _WITHIN_DOCUMENTS else "")
+        if OF_THE_REQUEST in _own(part.metadata):
+            return at(f"$.documents[{place}]", _within_document(field))
+        return _document_path(f"{path}.content[{place}]", field)
     return path + _content_path(message, part, place, field)
+
+
+def _within_document(field: str) -> str:
+    inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
+    return inner if inner in _WITHIN_DOCUMENTS else ""
+
+
+def _document_path(path: str, field: str) -> str:
+    """Return the path of a field of a content part with a document; `part.` is for keys beside the document."""
+    beside = field.removeprefix(KEY)
+    if beside.startswith("part."):
+        return f"{path}.{beside.removeprefix('part.')}"
+    return at(f"{path}.document", _within_document(field))
 
 
 def _content_path(message: Message, part: AnyPart, place: int, field: str) -> str:
@@ -149,8 +161,7 @@ def _piece_path(result: ToolResult, index: int, field: str) -> str:
         return ""  # the media were in a separate turn
     part, path = result.parts[index], f".content[{index}]"
     if isinstance(part, Document):
-        inner = _OF_A_DOCUMENT.get(field, field.removeprefix(KEY))
-        return at(f"{path}.document", inner if inner in _WITHIN_DOCUMENTS else "")
+        return _document_path(path, field)
     return path if field == "cache" else at(path, _OF_AN_IMAGE.get(field, field) if isinstance(part, Image) else field)
 
 
