@@ -23,6 +23,8 @@ KNOWN: tuple[Known, ...] = (
     Known("request", "Refusal", "metadata (own)", _NOT_READ, ("openai-chat",)),
     Known("request", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
     Known("request", "Audio", "metadata (own)", _NOT_READ, ("ollama-chat",)),
+    Known("result", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
+    Known("result", "Audio", "metadata (own)", _NOT_READ, ("ollama-chat",)),
     Known("request", "ToolResult", "metadata (own)", _NOT_READ, ("openai-responses",)),
     Known(
         "request",

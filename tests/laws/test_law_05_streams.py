@@ -133,6 +133,8 @@ def test_recorded_streams_tell_the_same_story_in_every_format(source: str) -> No
             decoded(target, out)[-1], StreamFailed
         ):
             continue  # an answer that failed is an error where no answer can say so
+        if any(loss.what.startswith("corrected ") for loss in translator.losses):
+            continue  # the provider corrected what it had streamed, which no other format can say
         arrived = dragoman.accumulate(decoded(target, out))
         assert story(arrived) == story(translator.completion), (record.id, target)
         assert arrived.finish_reason is not None

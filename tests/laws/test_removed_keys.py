@@ -62,6 +62,7 @@ class Unsaid:
 REQUEST_KEYS = (
     # Types and roles
     Unsaid("anthropic-messages cohere-chat", "$.thinking.type", _TYPE, ("enabled",)),
+    Unsaid("anthropic-messages", "$.messages[].content[].content[].content[].type", _TYPE, ("text",)),
     Unsaid("bedrock-converse", "$.additionalModelRequestFields.thinking.type", _TYPE, ("enabled",)),
     Unsaid("bedrock-converse", "$.messages[].content[].toolUse.type", _TYPE, ("tool_use",)),
     Unsaid("cohere-chat ollama-chat openai-chat", "$.messages[].tool_calls[].type", _TYPE),
@@ -110,6 +111,7 @@ REQUEST_KEYS = (
     Unsaid("anthropic-messages", "$.tools[].name", "the type of a tool of the provider names it"),
     Unsaid("bedrock-converse", "$.messages[].content[].citationsContent.citations[].location.web.domain", _REPEATED),
     Unsaid("bedrock-converse", "$.messages[].content[].document.format", _SHOWN),
+    Unsaid("bedrock-converse", "$.messages[].content[].toolResult.content[].document.format", _DEFAULT, ("txt",)),
     Unsaid("gemini-interactions", "$.input[].mime_type", _SHOWN),
     Unsaid(_GOOGLE, "$.contents[].parts[].fileData.mimeType", "a document by URL is a PDF", ("application/pdf",)),
     Unsaid(_GOOGLE, "$.generationConfig.responseMimeType", "the schema is one of JSON", ("application/json",)),
