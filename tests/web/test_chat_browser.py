@@ -153,7 +153,7 @@ def test_what_a_model_says_is_never_executed(tmp_path: Path, with_browser: Brows
     with_browser(work, tmp_path, model("gemini", [ATTACK]))
 
 
-# The tenth fastest of forty frames, each from what changes it until it is drawn: what else the machine does counts little.
+# The tenth fastest of forty frames, each from what changes it until it is drawn: a busy machine counts little.
 COST = """(async () => {{
     const [timeline, box, costs] = [document.getElementById('timeline'), document.getElementById('text'), []];
     const {{port1, port2}} = new MessageChannel();
