@@ -780,3 +780,31 @@ def test_a_strict_server_is_sent_no_unknown_key_of_a_message() -> None:
     assert [list(sent) for sent in encoded.body["messages"]] == [["role", "content"]] * 2
     lost = {loss.what for loss in encoded.losses if loss.severity == "dropped"}
     assert lost == {"first", "second", "third", "fourth"}
+
+
+@promise("law:10-bad-input-good-words")
+@each(
+    ("body", "message"),
+    [
+        ({"message": "words"}, "words"),
+        ({"error": "words"}, "words"),
+        ({"error": {"message": "words"}}, "words"),
+        ({"error": {"code": 1}}, '{"error":{"code":1}}'),
+    ],
+)
+def test_the_message_of_an_error_is_found_where_proxies_of_cohere_put_it(body: Any, message: str) -> None:
+    assert dragoman.decode_error(json.dumps(body).encode(), "cohere-chat", status=400).message == message
+
+
+@promise("law:10-bad-input-good-words")
+@each(
+    ("code", "kind"),
+    {"zq_image": "invalid_request", "invalid_zq": "invalid_request", "zq": "server", "404": "not_found"}.items(),
+)
+def test_the_code_of_an_error_in_a_stream_names_its_kind(code: str, kind: str) -> None:
+    event = {"type": "error", "code": code, "message": "words", "param": None, "sequence_number": 0}
+    decoder = StreamDecoder("openai-responses")
+    (failed,) = [
+        one for one in decoder.feed(b"data: %b\n\n" % json.dumps(event).encode()) if isinstance(one, ir.StreamFailed)
+    ]
+    assert failed.failure.kind == kind
