@@ -16,6 +16,10 @@ MODULES = [
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_examples_of_a_module_run(module: str) -> None:
-    outcome = doctest.testmod(import_module(module))
+    loaded = import_module(module)
+    # Names that are imported at their first use must be there before doctest looks for examples and runs them.
+    for name in getattr(loaded, "__all__", ()):
+        getattr(loaded, name)
+    outcome = doctest.testmod(loaded)
     assert outcome.attempted > 0
     assert outcome.failed == 0
