@@ -211,10 +211,11 @@ def test_a_list_of_an_unusual_size_is_a_failure_of_the_upstream(listed: bytes) -
 def test_what_is_collected_of_a_stream_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its content is collected while it passes, and would fill the memory."""
     monkeypatch.setattr(client_request, "STREAM_LIMITS", Limits(stream_bytes=1_000_000))
-    long = reply(chunk(delta={"content": "x" * 900}) * 2_000, headers=STREAM)
+    endless = {**STREAM, "content-length": str(1 << 40)}
+    long = reply(chunk(delta={"content": "x" * 900}) * 2_000, headers=endless)
     with scripted(long) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         body = {**chat("p/m"), "max_tokens": 9, "stream": True}
-        assert b"event: error" in send(gateway.url, CLIENTS[1], body).body[-1_000:]
+        assert b"event: error" in send(gateway.url, CLIENTS[1], body).body[-1_000:]  # while the upstream's goes on
         (line,) = gateway.requests(1)
     assert line["failure"] == "too_large"
 

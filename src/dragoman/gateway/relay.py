@@ -291,10 +291,12 @@ class Relay:
         try:
             if publish is not None:
                 publish(streamed.first)
-            onward = _onward(translator.feed, exchange.write, publish, streamed.keys)
+            onward = _onward(translator, exchange.write, publish, streamed.keys)
             await stream_to(response, onward, exchange.drain)
             if streamed.keys.held:
                 onward(b"")
+        except _BeyondLimit:
+            response.close()
         except ProviderError as error:
             last = _break_off(streamed, exchange, error.failure)
             if publish is not None and last:
@@ -359,18 +361,30 @@ async def _first(response: HttpResponse, translator: StreamTranslator, keys: Key
     return first
 
 
+class _BeyondLimit(Exception):  # noqa: N818 - it ends the reading, and is no error of ours
+    """The stream failed at a limit of the translator. The rest is not read: it may have no end."""
+
+
 def _onward(
-    feed: Callable[[bytes], bytes], write: Sink, publish: Callable[[bytes], None] | None, keys: KeyFilter
+    translator: StreamTranslator, write: Sink, publish: Callable[[bytes], None] | None, keys: KeyFilter
 ) -> Sink:
     """Return a sink that writes the translation of each read in one write."""
+    feed = translator.feed
+
+    def nothing() -> bytes:
+        failure = translator.failure
+        if failure is not None and failure.raw_type == LimitExceeded.__name__:
+            raise _BeyondLimit
+        return b""
+
     if publish is None and len(keys.keys) == 1:  # the usual case, with as few Python calls per chunk as possible
         key = keys.keys[0]
         return lambda data: write(
-            feed(data if data[-1:] == b"\n" and key not in data and not keys.held else keys.feed(data))
+            feed(data if data[-1:] == b"\n" and key not in data and not keys.held else keys.feed(data)) or nothing()
         )
 
     def write_and_publish(data: bytes) -> bool:
-        out = feed(keys.feed(data))
+        out = feed(keys.feed(data)) or nothing()
         crowded = write(out)
         if publish is not None:
             publish(out)
