@@ -361,7 +361,7 @@ async def _first(response: HttpResponse, translator: StreamTranslator, keys: Key
     return first
 
 
-class _BeyondLimit(Exception):  # noqa: N818 - it ends the reading, and is no error of ours
+class _BeyondLimit(Exception):
     """The stream failed at a limit of the translator. The rest is not read: it may have no end."""
 
 
