@@ -334,6 +334,7 @@ def test_ctrl_d_between_an_answer_and_its_prompt_is_still_that_key(monkeypatch: 
                 pass
             typed.write(b"\x04\n")
             assert select.select([stdin], [], [], PATIENCE)[0]
-            tty.setcbreak(stdin)  # as readline does
+            tty.setcbreak(stdin, termios.TCSADRAIN)  # as readline does: what is typed ahead stays
+            assert select.select([stdin], [], [], PATIENCE)[0]
             assert os.read(stdin.fileno(), 9) == b"\x04\n"
         assert termios.tcgetattr(stdin) == usual
