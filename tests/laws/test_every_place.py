@@ -43,8 +43,6 @@ _NUMBERED = "attributes numbered by message and field have no place for a messag
 # (format, kind, field): why the value is elsewhere, or in another form.
 KNOWN: dict[str, dict[tuple[str, str, str], str]] = {
     "request": {
-        ("openai-chat", "Refusal", ""): "a refusal beside a list of contents reads like one in the list",
-        ("openai-chat", "Refusal", "text"): "a refusal beside a list of contents reads like one in the list",
         ("openai-responses", "ToolCall", "name"): "the type of a `computer_call` is its name",
         ("ollama-chat", "Request", "stream"): "a request without the key streams",
         ("sharegpt", "Image", "data"): "the path is that of the placeholder in the text",
