@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import search_as_text
@@ -63,7 +64,7 @@ class BlockEncoder:
             return [block]
         notes = {} if part.metadata is None else part.metadata.get(self.family, {})
         if not self._to_client and "~tagged" not in notes:
-            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+            drop_signature(part, signature, self._log)
             return [block]
         if type(part) is Text and not part.text:
             return [self.signatures.tagged_signature(part, signature)]

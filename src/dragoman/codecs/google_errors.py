@@ -229,7 +229,7 @@ def encode_event_error(failure: Failure, family: str) -> Any:
     return {"code": code, "message": failure.message}
 
 
-def explained_by(errors: Raw, finish: Finish) -> Finish:
+def explain_finish(errors: Raw, finish: Finish) -> Finish:
     """Return the finish reason of a failed answer with the message of an error, or of its only error."""
     if finish.reason != "error":
         return finish

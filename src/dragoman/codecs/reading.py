@@ -310,8 +310,12 @@ def restored(value: Any) -> Any:
             inner[name] = UNSET
         elif isinstance(entry, list | Wire):
             inner[name] = Raw(encode_json(restored(entry)))
-    wire = structs.replace(value, **inner) if inner else value
-    return spliced(wire, {} if value.extra is UNSET else value.extra)
+    return encode_with_extra(structs.replace(value, **inner) if inner else value)
+
+
+def encode_with_extra(wire: Wire) -> Raw:
+    """Return a wire object with its own extra keys."""
+    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
 def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
@@ -341,14 +345,14 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
         elif key.startswith((RENAMED, SINGLE)):
             is_respelled = True
     if is_respelled:
-        body = _respelled(body, extra)
+        body = _respell(body, extra)
     if not keys:
         return body
     tail = encode_json(keys)
     return tail if body == b"{}" else body[:-1] + b"," + tail[1:]
 
 
-def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
+def _respell(body: bytes, extra: Mapping[str, Any]) -> bytes:
     """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
     for name, value in _entries(body).items():
@@ -438,19 +442,19 @@ class _Lift:
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
-            known[name] = Raw(self._noted(name, value, kind, extra, deep=deep))
+            known[name] = Raw(self._lift_member(name, value, kind, extra, deep=deep))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
-    def _noted(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+    def _lift_member(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
         """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
-        lifted = self.value(raw, kind) if deep else self._listed(bytes(raw), kind)
+        lifted = self.value(raw, kind) if deep else self._as_list(bytes(raw), kind)
         if lifted[:1] == b"[" and bytes(raw).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
 
-    def _listed(self, data: bytes, kind: Any) -> bytes:
+    def _as_list(self, data: bytes, kind: Any) -> bytes:
         """Return a lone element as a list of one; anything else unchanged."""
         plan = plan_of(kind)
         is_element = self._lone_elements and plan.item is not None and not (plan.structs or plan.tagged)

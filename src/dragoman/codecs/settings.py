@@ -200,10 +200,10 @@ class Settings:
             else:
                 arguments.append(self._write_value(row, _absent(default)))
         given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
-        lost = [name for name in SETTING_NAMES if self._lost(name)]
+        lost = [name for name in SETTING_NAMES if self._why_lost(name)]
         losses = "".join(
             f"        if {_is_set(name)}{self._unless(name)}:\n"
-            f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._lost(name)!r})\n"
+            f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._why_lost(name)!r})\n"
             for name in lost
         )
         check = f"    if {_is_any_set(lost)}:\n{losses}" if lost else ""
@@ -214,7 +214,7 @@ class Settings:
         check = f"    if {_is_any_set(fields)}:\n        return put_keys(request, log, extra)\n" if fields else ""
         return f"def generated(request, log, extra):\n{check}    return extra\n"
 
-    def _lost(self, field: str) -> str:
+    def _why_lost(self, field: str) -> str:
         """Return why a field cannot be written; empty for one that can."""
         row = self._rows.get(field)
         return NO_SUCH_SETTING if row is None else row.lost

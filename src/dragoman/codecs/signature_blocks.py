@@ -57,6 +57,8 @@ def beside_calls(
     with another tag. A signature that names none of these calls stays where it is.
     """
     tags = [tag_of(block) for block in blocks]
+    if not any(tags):
+        return blocks
     owners = [None if tag is None else bound_call(tag) for tag in tags]
     if not any(owners):
         return blocks

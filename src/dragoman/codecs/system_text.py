@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.ir import Message, Text
 from dragoman.losses import LossLog
 
 _PLAIN = "system instructions of this API are plain text"
 _LOST = {
-    "cache": ("cache mark", "prompts are cached automatically by this API"),
+    "cache": ("cache mark", CACHED),
     "citations": ("citations", _PLAIN),
     "signature": ("signature", _PLAIN),
 }

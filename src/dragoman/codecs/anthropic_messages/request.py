@@ -25,7 +25,6 @@ from dragoman.codecs.anthropic_messages.tools import (
 from dragoman.codecs.anthropic_messages.wire import (
     PASSED_ON,
     USUALLY_PASSED_ON,
-    FormatWire,
     MessagesBody,
     MessagesRequest,
     MessageWire,
@@ -36,7 +35,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
-from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
@@ -144,7 +143,7 @@ def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutpu
         if config.format is not UNSET:
             output = decode_output(config.format)
             if output is None:
-                rest["format"] = _exact(config.format)
+                rest["format"] = encode_with_extra(config.format)
         if rest:
             extra[WITHIN + "output_config"] = Raw(encode_json(rest))
         elif output is None and config.effort is UNSET:
@@ -152,14 +151,10 @@ def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutpu
     if old is not UNSET:
         output = output or decode_output(old)
         if output is None or (config is not UNSET and config.format is not UNSET):
-            extra["output_format"] = _exact(old)
+            extra["output_format"] = encode_with_extra(old)
         else:
             extra["~output_format"] = Raw(b"true")
     return output, UNSET if config is UNSET else config.effort
-
-
-def _exact(wire: FormatWire) -> Raw:
-    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
 def _decode_user(raw: Raw, extra: Extra) -> str | None:

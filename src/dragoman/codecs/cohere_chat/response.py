@@ -11,6 +11,7 @@ from dragoman.codecs.cohere_chat.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import ChatResponse, TokenCounts, UsageWire
+from dragoman.codecs.common_losses import drop_stop_sequence
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -87,7 +88,7 @@ def encode_finish(
         word = "TOOL_CALL"  # the client continues from the results
     if finish.stop_sequence is not None:
         word = "STOP_SEQUENCE"
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     if finish.reason not in _EXACT:
         log.degrade(
             completion, "finish", f"finish reason {finish.raw or finish.reason!r}", f"this API can only say {word}"
@@ -187,7 +188,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for other in completion.messages[1:]:
         log.drop(other, "", "a further candidate", "an answer of this API has one")
     if not native:
-        completion = _identified(completion, log)
+        completion = _fill_in_identity(completion, log)
     has_calls = withholds_calls(completion.finish) and bool(message.tool_calls)
     usage: Any = UNSET if completion.usage is None else encode_usage(completion.usage, log, completion)
     body: Any = MessageEncoder(log, to_client=True, native=native).encode_assistant(message)
@@ -200,7 +201,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(spliced(wire, notes)) if notes else encode_json(wire))
 
 
-def _identified(completion: Completion, log: LossLog) -> Completion:
+def _fill_in_identity(completion: Completion, log: LossLog) -> Completion:
     """Add an id, which clients of this API expect; report model and time, which it has no fields for."""
     if completion.model is not None:
         log.note(completion, "model", "name of the model", "an answer of this API does not name it")

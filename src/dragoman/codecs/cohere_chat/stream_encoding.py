@@ -13,9 +13,10 @@ from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import encode_citation
 from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
-from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
+from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark
 from dragoman.codecs.failures import report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import skip_logprobs
 from dragoman.codecs.media import document_text, transcribed, unspoken
@@ -137,9 +138,9 @@ class EventEncoder(BaseEventEncoder):
             self._log.degrade(part, "", "place among the other parts", why)
         if isinstance(part, Refusal):
             self._refused = True
-            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+            degrade_refusal(part, self._log)
         if isinstance(part, Text) and part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", CACHED)
+            drop_cache_mark(part, self._log)
         kind = "thinking" if isinstance(part, Reasoning) else "text"
         index = self._blocks
         self._blocks += 1
@@ -153,7 +154,7 @@ class EventEncoder(BaseEventEncoder):
         index = self._calls
         self._calls += 1
         if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", CACHED)
+            drop_cache_mark(call, self._log)
         outgoing.open("tool-call-delta", index, b'{"tool_calls":{"function":{"arguments":', b"}}}")
         opening: dict[str, Any] = {
             "id": call.id,

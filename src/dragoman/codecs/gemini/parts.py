@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, read_object, report_unparsed
 from dragoman.codecs.base64_alphabets import read_base64, write_base64
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark, drop_signature
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, Bundle
 from dragoman.codecs.gemini.hosted_tools import HOSTED
@@ -59,7 +60,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, family_notes, inner_extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -88,12 +89,12 @@ def _seed_text(seed: str | int) -> str:
     return f"$.contents[{seed}]" if type(seed) is int else seed  # type: ignore[return-value]
 
 
-def _invented(seed: str | int, index: int) -> str:
-    return _invented_at(seed, index) if type(seed) is int else invent_id(seed, index)
+def _invent_call_id(seed: str | int, index: int) -> str:
+    return _invent_call_id_at(seed, index) if type(seed) is int else invent_id(seed, index)
 
 
 @lru_cache(maxsize=512)  # every request sends the history again
-def _invented_at(place: int, index: int) -> str:
+def _invent_call_id_at(place: int, index: int) -> str:
     return invent_id(_seed_text(place), index)
 
 
@@ -156,7 +157,7 @@ class PartDecoder:
             signature = Signature(FAMILY, spelled)
         metadata, invented = None, False
         if call_id is UNSET:
-            call_id, invented = _invented(self._seed, self._calls), True
+            call_id, invented = _invent_call_id(self._seed, self._calls), True
         elif not call_id or is_invented(call_id):
             return False
         elif self.marks_ids:
@@ -326,7 +327,7 @@ class PartDecoder:
 
 def server_call(call: ToolCall) -> ServerToolCall:
     """Return the call as a server call, because the server answered it."""
-    notes = notes_of(call)
+    notes = family_notes(FAMILY, call.metadata)
     sends_id = not call.invented_id or notes.get("~id") == TRUE
     block = Raw(encode_json({"functionCall": _call_body(call, notes, sends_id=sends_id)}))
     fields = HOSTED.read_call(parse_json(block))
@@ -464,12 +465,6 @@ def _call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
     return spliced(body, inner_extra(notes, "functionCall") or {})
 
 
-def notes_of(node: Any) -> Extra:
-    """Return this family's notes on a node."""
-    metadata: Metadata | None = node.metadata
-    return {} if metadata is None else metadata.get(FAMILY, {})
-
-
 class PartEncoder:
     """Encodes parts, one after the other.
 
@@ -533,12 +528,12 @@ class PartEncoder:
         if signature.family == FAMILY and signature.data:
             return signature.data
         self.dropped_foreign = True
-        self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+        drop_signature(part, signature, self._log)
         return UNSET
 
     def _report(self, part: Any, *fields: str) -> None:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         for field in fields:
             if getattr(part, field) is not None:
                 self._log.drop(part, field, f"{type(part).__name__.lower()} {field}", "this API has no such field")
@@ -695,12 +690,12 @@ class PartEncoder:
 
     def _refusal(self, part: Refusal) -> WireValue:
         if not self._native:
-            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+            degrade_refusal(part, self._log)
         return self._text(Text(part.text))
 
     def _search_result(self, part: SearchResult) -> WireValue:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         return self._text(Text(search_text(part, self._log)))
 
     def _opaque(self, part: Opaque) -> WireValue:
@@ -709,7 +704,7 @@ class PartEncoder:
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 
-    def _misplaced(self, part: ToolResult) -> WireValue:
+    def _refuse_result(self, part: ToolResult) -> WireValue:
         self._log.drop(part, "", "tool result", "this message cannot hold it")
 
 
@@ -728,7 +723,7 @@ _ENCODE = PartHandlers[Callable[[Any, Any], WireValue]](
     audio=PartEncoder.media,
     document=PartEncoder._document,
     tool_call=PartEncoder._call,
-    tool_result=PartEncoder._misplaced,
+    tool_result=PartEncoder._refuse_result,
     server_tool_call=PartEncoder._server_call,
     server_tool_result=PartEncoder._server_result,
     search_result=PartEncoder._search_result,

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini.parts import NULL
@@ -113,7 +114,7 @@ SETTINGS = Settings(
         Setting("output", None, BY_HAND, path=f"{_CONFIG}.responseMimeType"),
         Setting("stream", None),  # it is in the path
         Setting("user", None, lost="this API has no such field"),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
         Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
         Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
@@ -346,15 +347,15 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, entri
         return UNSET if config == _NOTHING_SET else config
     return overlaid(
         GenerationConfig(
-            _spelled(request.max_output_tokens, "maxOutputTokens", entries),
-            _spelled(request.temperature, "temperature", entries),
-            _spelled(request.top_p, "topP", entries),
-            _spelled(request.top_k, "topK", entries),
+            _spell_number(request.max_output_tokens, "maxOutputTokens", entries),
+            _spell_number(request.temperature, "temperature", entries),
+            _spell_number(request.top_p, "topP", entries),
+            _spell_number(request.top_k, "topK", entries),
             list(request.stop) if request.stop or "~stop" in entries else UNSET,
-            _spelled(request.seed, "seed", entries),
-            _spelled(request.presence_penalty, "presencePenalty", entries),
-            _spelled(request.frequency_penalty, "frequencyPenalty", entries),
-            _spelled(request.candidates, "candidateCount", entries),
+            _spell_number(request.seed, "seed", entries),
+            _spell_number(request.presence_penalty, "presencePenalty", entries),
+            _spell_number(request.frequency_penalty, "frequencyPenalty", entries),
+            _spell_number(request.candidates, "candidateCount", entries),
             thinking,
             mime,
             schema,
@@ -375,7 +376,7 @@ def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> R
     return structs.replace(request, **changes) if changes else request
 
 
-def _spelled(value: WireValue, key: str, entries: Extra) -> WireValue:
+def _spell_number(value: WireValue, key: str, entries: Extra) -> WireValue:
     if value is None:
         return None
     noted = entries.get(_NUMBER + key)

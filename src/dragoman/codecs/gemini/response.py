@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.common_losses import drop_stop_sequence
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import last_text_as_refusal, words_of_refusal
 from dragoman.codecs.gemini import foreign_signatures
@@ -166,7 +167,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
     if finish.metadata is not None and "~word" in finish.metadata.get(FAMILY, {}):
         return finish.metadata[FAMILY]["~word"]
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     raw, reason = finish.raw, finish.reason
     known = _DECODE_FINISH.get(raw) if raw is not None else None
     if known is not None and (known == reason or (known == "stop" and reason == "tool_calls")):
@@ -442,7 +443,7 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
         declined = None if finish is None or finish.reason != "refusal" else words_of_refusal(message)
         if declined is not None or (finish is not None and finish.explanation is not None):
-            candidate = explained(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
+            candidate = add_explanation(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
         if completion.logprobs:
             candidate = _with_logprobs(candidate, likely.get(index, ()))
         candidates.append(candidate)
@@ -474,7 +475,7 @@ def encode_time(created: int | None, notes: Extra | None) -> WireValue:
         return UNSET  # not a valid date: a number of seconds beyond the year 9999
 
 
-def explained(candidate: WireValue, explanation: str) -> WireValue:
+def add_explanation(candidate: WireValue, explanation: str) -> WireValue:
     """Return the candidate with the explanation of its finish reason, unless it has one."""
     raw = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     keys = {"finishMessage": Raw(encode_json(explanation))}

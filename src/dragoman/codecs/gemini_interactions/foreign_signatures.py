@@ -23,7 +23,7 @@ SHOWN = "~shown"
 """Note on a signed empty text: it has a step, after the thought with its signature."""
 
 
-def _thought(text: str, tag: str) -> ThoughtStep:
+def _thought_step(text: str, tag: str) -> ThoughtStep:
     return ThoughtStep(in_base64(tag), [TextContent(text)] if text else UNSET)
 
 
@@ -45,13 +45,15 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
 
     def show(self, part: Reasoning) -> ThoughtStep:
         """Return a thought for unsigned or another family's reasoning, or for reasoning that Google signed itself."""
-        return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)
+        if part.signature is None:
+            return _thought_step(part.text, _UNSIGNED)
+        return self.tagged_reasoning(part, part.signature)
 
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
         return Reasoning(text, metadata=_TAGGED) if tag == _UNSIGNED else super().read_tagged(text, tag)
 
 
-_blocks = _Thoughts(FAMILY, _thought)
+_blocks = _Thoughts(FAMILY, _thought_step)
 tagged_signature = _blocks.tagged_signature
 tagged_reasoning = _blocks.show
 trailing_signature = _blocks.trailing_signature

@@ -210,7 +210,7 @@ class EventEncoder(BaseEventEncoder):
         return [self._chunk(b'"audio":' + encode_json({"data": event.data}))]
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
-        signed = self._signed_with(event)
+        signed = self._write_signature(event)
         part = self._parts.pop(event.index)
         self._characters += part.length if part.start >= 0 else 0
         if part.number >= 0 and not part.length and not event.incomplete:
@@ -219,7 +219,7 @@ class EventEncoder(BaseEventEncoder):
             return [part.head + nothing + part.tail, *signed]
         return [] if event.incomplete else signed
 
-    def _signed_with(self, event: PartEnd) -> list[bytes]:
+    def _write_signature(self, event: PartEnd) -> list[bytes]:
         part = self._parts[event.index]
         signature = event.signature or part.signature
         if signature is None or not part.head:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
 from dragoman.codecs.signature_tags import bound, is_tagged, read_tag, tagged
 from dragoman.ir import AnyPart, Image, Reasoning, Signature, Text, ToolCall
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 
 TAGGED = "~tagged"
 """Note on reasoning: its encrypted content is a tag of ours."""
@@ -88,7 +87,7 @@ def signed(part: AnyPart, signature: Signature, carrier: Raw, note: str = CARRIE
     """Return the part with its signature; None if it cannot have had one."""
     if not isinstance(part, Text | Image | ToolCall) or part.signature is not None:
         return None
-    notes: Extra = {**own(part.metadata), note: carrier}
+    notes: Extra = {**family_notes(FAMILY, part.metadata), note: carrier}
     return replace(part, signature=signature, metadata={**(part.metadata or {}), FAMILY: notes})
 
 

@@ -27,10 +27,10 @@ from dragoman.codecs.openai_responses.items import (
     TYPED,
     TYPED_PARTS,
     ItemEncoder,
+    as_notes,
     decode_call,
     decode_reasoning,
     decode_result,
-    kept,
     message_keys,
     output_keys,
     own_part_notes,
@@ -42,7 +42,6 @@ from dragoman.codecs.openai_responses.parts import (
     TRUE,
     decode_part,
     exact,
-    own,
     wire_text,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -80,7 +79,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import MODELLED, Extra, Spelling
+from dragoman.ir.notes import MODELLED, Extra, Spelling, family_notes
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, UNKNOWN_PART, TraitNotes
 from dragoman.ir.values import parse_json
 
@@ -178,7 +177,7 @@ class MessageDecoder(TraitNotes):
                 items = _beside_calls_read(items)
                 break
             if item.type == "reasoning":
-                items = beside_calls(items, _tag_of, _call_id_of, _retagged)
+                items = beside_calls(items, _tag_of, _call_id_of, _retag)
                 break
         for index, item in enumerate(items):
             handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
@@ -249,7 +248,7 @@ class MessageDecoder(TraitNotes):
         if keys is None and item.id is item.status is UNSET:
             metadata: Metadata | None = _SPELLED[item.type is UNSET, role == "developer"]
         else:
-            metadata = {FAMILY: self._message_notes(item, kept(keys))}
+            metadata = {FAMILY: self._message_notes(item, as_notes(keys))}
             self.metadata(metadata)
         self._messages.append(Message(own_role, parts, None, metadata))
 
@@ -305,7 +304,7 @@ class MessageDecoder(TraitNotes):
         if spelled is not TYPED_PARTS or item.id is UNSET:
             notes[ITEM] = SPELLING[spelled]
         if first.metadata is not None:
-            notes = own(first.metadata) | notes
+            notes = family_notes(FAMILY, first.metadata) | notes
         if type(first) is Text:
             self._say(Text(first.text, first.citations, first.cache, first.signature, {FAMILY: notes}))
         else:
@@ -323,7 +322,7 @@ class MessageDecoder(TraitNotes):
             if "phase" in keys:
                 notes["phase"] = keys.pop("phase")
             if keys:
-                notes.update((keep(FAMILY, UNSET, item=kept(keys)) or {})[FAMILY])
+                notes.update((keep(FAMILY, UNSET, item=as_notes(keys)) or {})[FAMILY])
         if item.status is not UNSET:
             notes["~status"] = item.status
         return notes
@@ -423,7 +422,7 @@ class MessageDecoder(TraitNotes):
             or not (item.id is item.name is item.status is UNSET)
             or (self._custom or item.type != "function_call_output")
         ):
-            notes = self._output_notes(item, kept(keys))
+            notes = self._output_notes(item, as_notes(keys))
             if not call_id:
                 # The type allows it to be missing; such outputs answer in order.
                 notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
@@ -516,7 +515,7 @@ def _beside_calls_read(items: Sequence[Item | Raw]) -> Sequence[Item | Raw]:
     if not any(type(item) is Raw and _TAG in bytes(item) for item in items):
         return items
     read = [(read_item(item) or item) if type(item) is Raw else item for item in items]
-    return beside_calls(read, _tag_of, _call_id_of, _retagged)
+    return beside_calls(read, _tag_of, _call_id_of, _retag)
 
 
 _TAG = TAG.encode()
@@ -534,7 +533,7 @@ def _call_id_of(item: Item | Raw) -> str | None:
     return None if item.call_id is UNSET else str(item.call_id)
 
 
-def _retagged(carrier: Item | Raw, tag: str) -> Item | Raw:
+def _retag(carrier: Item | Raw, tag: str) -> Item | Raw:
     return replace(carrier, encrypted_content=tag) if type(carrier) is Item else carrier
 
 
@@ -556,12 +555,13 @@ ITEM_TYPES = frozenset(_HANDLERS)
 def _begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
     """Whether a part of an assistant message begins an item, or continues the one before it."""
     if isinstance(part, Text | Refusal):
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if ID in notes or ITEM in notes:
             return True
         if isinstance(part, Text) and part.signature is not None and foreign_signatures.CARRIER_BEHIND not in notes:
             return True  # the item that carries the signature comes before it
-        return not _is_speech(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
+        earlier = family_notes(FAMILY, getattr(previous, "metadata", None))
+        return not _is_speech(previous) or foreign_signatures.CARRIER_BEHIND in earlier
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         return not _is_speech(previous)
     return not is_outcome_of(part, previous)
@@ -602,7 +602,7 @@ class MessageEncoder(ItemEncoder):
     def _report_turn(self, message: Message) -> None:
         if message.name is not None:
             self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
-        for key in own(message.metadata):
+        for key in family_notes(FAMILY, message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
@@ -622,7 +622,7 @@ class MessageEncoder(ItemEncoder):
         return [self.usual_call(part) if type(part) is ToolCall else self.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
-        notes = own(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         if WHOLE in notes:
             return [notes[WHOLE]]
         content: Any = message.content_held
@@ -678,8 +678,10 @@ class MessageEncoder(ItemEncoder):
             return self._encode_hosted(part, following)
         if isinstance(part, Opaque) and part.origin == FAMILY:
             return [part.block_held]
-        if isinstance(part, Image) and (DRAWN in own(part.metadata) or (self._to_client and part.data is not None)):
-            return self._encode_drawing(part)
+        if isinstance(part, Image):
+            is_drawn = DRAWN in family_notes(FAMILY, part.metadata)
+            if is_drawn or (self._to_client and part.data is not None):
+                return self._encode_drawing(part)
         wire = self._encode_content(part)
         return [] if wire is None else [self.message([wire], {})]
 
@@ -688,7 +690,7 @@ class MessageEncoder(ItemEncoder):
         if not self._to_client:
             self._log.drop(image, "", "image", "this API takes back only what its own models drew")
             return []
-        notes = own(image.metadata)
+        notes = family_notes(FAMILY, image.metadata)
         if DRAWN in notes:
             return self.with_carrier(image, notes[DRAWN])
         if image.detail is not None:
@@ -717,7 +719,7 @@ class MessageEncoder(ItemEncoder):
         carried = isinstance(first, Text) and first.signature is not None
         if carried and isinstance(first, Text) and not first.text:
             return self.with_carrier(first, None)
-        notes = own(getattr(first, "metadata", None))
+        notes = family_notes(FAMILY, getattr(first, "metadata", None))
         plain = len(run) == 1 and type(first) is Text and not first.citations and first.cache is None
         spelled = spelling_of(notes)
         if (
@@ -736,7 +738,7 @@ class MessageEncoder(ItemEncoder):
         return self.with_carrier(first, item) if isinstance(first, Text) else [item]
 
     def _encode_content(self, part: AnyPart) -> WireValue:
-        notes = own(part.metadata) if isinstance(part, Text | Refusal) else None
+        notes = family_notes(FAMILY, part.metadata) if isinstance(part, Text | Refusal) else None
         if notes:
             part = replace(part, metadata={FAMILY: own_part_notes(notes)})
         wire = self.encode_part(part, "assistant")
@@ -755,7 +757,7 @@ def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
     item, place = -1, 0
     previous: AnyPart | None = None
     for part in message.parts:
-        notes = own(getattr(part, "metadata", None))
+        notes = family_notes(FAMILY, getattr(part, "metadata", None))
         if _begins_item(part, previous):
             # The item that carries a signature comes before its part; it alone represents an empty text.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))

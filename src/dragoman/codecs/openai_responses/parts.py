@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.media import (
     audio_format,
     audio_type,
@@ -49,13 +50,12 @@ from dragoman.ir import (
     Citation,
     Document,
     Image,
-    Metadata,
     Opaque,
     Refusal,
     SearchResult,
     Text,
 )
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -68,11 +68,6 @@ LOGPROBS = MODELLED + "logprobs"
 NOTHING = Raw(b"[]")
 NULL = Raw(b"null")
 TRUE = Raw(b"true")
-
-
-def own(metadata: Metadata | None) -> Extra:
-    """Return this family's notes on a node."""
-    return {} if metadata is None else metadata.get(FAMILY, {})
 
 
 def exact(value: WireValue) -> WireValue:
@@ -236,16 +231,16 @@ class PartEncoder:
         return _ENCODERS[type(part)](self, part, role)
 
     def _encode_text(self, part: Text, role: str) -> WireValue:
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if not notes and part.cache is None and part.signature is None and role != "assistant" and not part.citations:
             return InputText(part.text)
         spelled = parse_json(notes[SPELLED]) if SPELLED in notes else None
         if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         if spelled == "output_text" or (role == "assistant" and spelled is None):
             return self._encode_output_text(part, notes)
         if role != "assistant" and part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
         if part.citations:
             self._log.drop(part, "citations", "citations", "only the model's text has annotations in this API")
         return spliced(InputText(part.text), notes)
@@ -259,7 +254,7 @@ class PartEncoder:
         if role in {"assistant", "system"} and not self._native:
             return self._lose(part, f"a message of the {role} holds no images here")
         self._withhold_signature(part)
-        url = image_url(part, own(part.metadata))
+        url = image_url(part, family_notes(FAMILY, part.metadata))
         if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
         if url is not None and not self._native and not (is_fetched(url) or url.startswith("data:")):
@@ -271,7 +266,7 @@ class PartEncoder:
         # `detail` is required in messages; elsewhere, a missing one means "auto".
         detail: Any = part.detail if part.detail is not None else UNSET if self._native else "auto"
         file_id: Any = UNSET if part.file_id is None else part.file_id
-        return self._marked(part, InputImage(UNSET if url is None else url, file_id, detail))
+        return self._drop_mark(part, InputImage(UNSET if url is None else url, file_id, detail))
 
     def _encode_document(self, part: Document, role: str) -> WireValue:
         if role in {"assistant", "system"} and not self._native and part.text is None:
@@ -304,11 +299,11 @@ class PartEncoder:
             # A file given by URL or id has its own name.
             name if self._native or part.data is not None else UNSET,
         )
-        return self._marked(part, wire)
+        return self._drop_mark(part, wire)
 
     def _encode_audio(self, part: Audio, role: str) -> WireValue:
         if self._native and part.data is not None:
-            notes = own(part.metadata)
+            notes = family_notes(FAMILY, part.metadata)
             inner: Any = AudioData(part.data, audio_format(part.media_type or "") or "wav")
             inner_keys = inner_extra(notes, "input_audio")
             return spliced(InputAudio(inner if inner_keys is None else cast("Any", spliced(inner, inner_keys))), notes)
@@ -319,7 +314,7 @@ class PartEncoder:
     def _encode_refusal(self, part: Refusal, role: str) -> WireValue:
         if role != "assistant" and not self._native:
             return self._lose(part, "only the assistant refuses")
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
     def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
@@ -342,12 +337,12 @@ class PartEncoder:
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
 
-    def _marked(self, part: Image | Document, wire: Wire) -> WireValue:
-        notes = own(part.metadata)
+    def _drop_mark(self, part: Image | Document, wire: Wire) -> WireValue:
+        notes = family_notes(FAMILY, part.metadata)
         if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         return spliced(wire, notes) if notes else wire
 
     def __init__(self, log: LossLog, *, native: bool = False, marks: bool = False) -> None:

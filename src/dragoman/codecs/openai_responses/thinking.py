@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     efforts_of,
@@ -17,7 +16,7 @@ from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.reasoning_effort import effort_asked, report_unsent
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -40,7 +39,7 @@ def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
 
 
 def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    notes = own(settings.metadata)
+    notes = family_notes(FAMILY, settings.metadata)
     if request.origin == FAMILY:
         shown = settings.visible and "summary" not in notes
         wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)

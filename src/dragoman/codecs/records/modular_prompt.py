@@ -26,8 +26,6 @@ from dragoman.codecs.records.history import (
     HistoryDocument,
     Places,
     answer_paths,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.parts import Content, ContentPart, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, as_json, read_record, spelled_id
@@ -45,7 +43,6 @@ from dragoman.ir import (
     Image,
     Message,
     Reasoning,
-    Request,
     Role,
     Text,
     ToolResult,
@@ -54,7 +51,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, at
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="modular-prompt", family="modular-prompt", names_speakers=True)
@@ -213,12 +210,12 @@ class MessageDecoder(RoleDecoder):
         if kind == "multimodal":
             listed = read_record(_parts, wire.value, f"{place}.value", FAMILY)
             parts: Any = decode_parts(listed, RESULT_PARTS)
-            return ToolResult(call_id, name, kind, None, parts, metadata=_kept(notes))
+            return ToolResult(call_id, name, kind, None, parts, metadata=_as_metadata(notes))
         if kind == "text" and bytes(wire.value)[:1] != b'"':
             # The old program converted any value to text.
             notes[VALUE] = wire.value
-            return ToolResult(call_id, name, "text", compact_text(wire.value), metadata=_kept(notes))
-        return ToolResult(call_id, name, kind, wire.value, metadata=_kept(notes))
+            return ToolResult(call_id, name, "text", compact_text(wire.value), metadata=_as_metadata(notes))
+        return ToolResult(call_id, name, kind, wire.value, metadata=_as_metadata(notes))
 
     def _old_result(self, wire: ResultRecord, result: ToolResult, notes: Extra, place: str) -> ToolResult:
         content = wire.content
@@ -226,12 +223,12 @@ class MessageDecoder(RoleDecoder):
             raise DecodeError(path=place, expected="a result with kind and value", got="no kind", source=FAMILY)
         notes[CONTENT] = TRUE
         if isinstance(content, str):
-            return structs.replace(result, value=content, metadata=_kept(notes))
+            return structs.replace(result, value=content, metadata=_as_metadata(notes))
         parts: Any = decode_parts(content, RESULT_PARTS)
-        return structs.replace(result, kind="multimodal", parts=parts, metadata=_kept(notes))
+        return structs.replace(result, kind="multimodal", parts=parts, metadata=_as_metadata(notes))
 
 
-def _kept(notes: Extra) -> dict[str, Extra] | None:
+def _as_metadata(notes: Extra) -> dict[str, Extra] | None:
     return {FAMILY: notes} if notes else None
 
 
@@ -291,12 +288,8 @@ HISTORY = History(
 )
 
 
-def decode_request(body: bytes) -> Request:
-    return decode_history(body, HISTORY)
-
-
-def encode_request(request: Request, log: LossLog) -> Encoded:
-    return encode_history(request, HISTORY, log)
+decode_request = HISTORY.decode_request
+encode_request = HISTORY.encode_request
 
 
 def place(message: Message, part_index: int, field: str, earlier: EarlierParts) -> tuple[int, str]:
@@ -417,9 +410,9 @@ def _json_path(
             return "$.finishReason"
         if head == "usage":
             return f"$.usage.{_COUNTS.get(rest, rest)}" if rest else "$.usage"
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     if part_index is None:
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     return "$" + place(completion.messages[message_index], part_index, field, earlier)[1]
 
 

@@ -26,8 +26,6 @@ from dragoman.codecs.records.history import (
     History,
     HistoryDocument,
     Places,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
@@ -44,7 +42,6 @@ from dragoman.ir import (
     Completion,
     Document,
     Message,
-    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -54,7 +51,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import LossLog, PathLookup
 from dragoman.profile import Profile
@@ -322,9 +319,9 @@ class MessageEncoder:
         return [self.encode_entry(message, parts) for message, parts in entries]
 
     def encode_entry(self, message: Message, parts: Sequence[AnyPart]) -> Raw:
-        notes = _notes(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         if message.role == "tool" and len(parts) == 1 and isinstance(parts[0], ToolResult):
-            old = _notes(parts[0].metadata)
+            old = family_notes(FAMILY, parts[0].metadata)
             if CONTENT in old:
                 return self._old_result(parts[0], old)
         fields: dict[str, Any] = {"role": self._role(message, notes)}
@@ -368,7 +365,7 @@ class MessageEncoder:
         return self._refuse(part) if encode is None else encode(self, part)
 
     def encode_text(self, part: Text) -> Any:
-        notes = _notes(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if BARE in notes:
             return part.text
         report_part(part, self._log)
@@ -377,7 +374,7 @@ class MessageEncoder:
         return spliced(as_json(fields), notes)
 
     def encode_reasoning(self, part: Reasoning) -> Any:
-        notes = _notes(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         fields: dict[str, Any] = {"type": "reasoning", "content": part.text}
         if part.redacted:
             fields["redacted"] = True
@@ -385,7 +382,7 @@ class MessageEncoder:
         return spliced(as_json(fields), notes)
 
     def encode_call(self, call: ToolCall) -> Any:
-        notes = _notes(call.metadata)
+        notes = family_notes(FAMILY, call.metadata)
         report_call(call, self._log)
         described: dict[str, Any] = {"name": call.name}
         arguments = spelled_arguments(call, notes, as_text=False)
@@ -402,7 +399,7 @@ class MessageEncoder:
         return spliced(as_json({"type": "tool_call", "content": spliced(as_json(described), within)}), notes)
 
     def encode_result(self, result: ToolResult) -> Any:
-        notes = _notes(result.metadata)
+        notes = family_notes(FAMILY, result.metadata)
         report_result(result, self._log)
         fields: dict[str, Any] = {"type": "tool_result"}
         if "~name" not in notes:
@@ -445,10 +442,6 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[MessageEncoder, Any], Any]] = {
 }
 
 
-def _notes(metadata: Metadata | None) -> Extra:
-    return (metadata or {}).get(FAMILY, {})
-
-
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PROMPT = "~system_prompt"
@@ -459,7 +452,7 @@ HISTORY = History(FAMILY, ToolStyle(FAMILY), _reader, MessageDecoder, MessageEnc
 
 
 def decode_request(body: bytes) -> Request:
-    request = decode_history(body, HISTORY)
+    request = HISTORY.decode_request(body)
     prompt = None if is_list(body) else _reader.read(body).system_prompt
     if prompt is None:
         return request
@@ -470,8 +463,8 @@ def decode_request(body: bytes) -> Request:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     first = request.messages[0] if request.messages else None
     if first is None or note(first.metadata, FAMILY, PROMPT) is UNSET:
-        return encode_history(request, HISTORY, log)
-    encoded = encode_history(structs.replace(request, messages=request.messages[1:]), HISTORY, log)
+        return HISTORY.encode_request(request, log)
+    encoded = HISTORY.encode_request(structs.replace(request, messages=request.messages[1:]), log)
     return Encoded(bytes(spliced(Raw(encoded.content), {"system_prompt": as_json(first.text)})))
 
 
