@@ -303,13 +303,8 @@ def restored(value: Any) -> Any:
         return value.raw
     if not isinstance(value, Wire):
         return value
-    inner: dict[str, Any] = {}
-    for name in value.__struct_fields__:
-        entry = getattr(value, name)
-        if entry is None:
-            inner[name] = UNSET
-        elif isinstance(entry, list | Wire):
-            inner[name] = Raw(encode_json(restored(entry)))
+    entries = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    inner = {name: restored(entry) for name, entry in entries if isinstance(entry, list | Wire)}
     return encode_with_extra(structs.replace(value, **inner) if inner else value)
 
 

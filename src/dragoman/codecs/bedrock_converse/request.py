@@ -34,11 +34,10 @@ from dragoman.codecs.bedrock_converse.wire import (
     MessageWire,
     OutputConfig,
     ToolConfig,
-    exact,
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
-from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, restored, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
@@ -169,7 +168,7 @@ def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[DecodedTools, T
     tools = NO_TOOLS if wire.tools is UNSET else _decode_tools(wire.tools, further)
     choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
     if wire.tool_choice is not UNSET and choice is None:
-        further["toolChoice"] = exact(wire.tool_choice)
+        further["toolChoice"] = restored(wire.tool_choice)
     if further or (not tools.tools and choice is None):
         notes[WITHIN + _TOOLS] = Raw(encode_json(further))
     return tools, choice

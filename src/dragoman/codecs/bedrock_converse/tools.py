@@ -21,11 +21,10 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolChoiceWire,
     ToolSpec,
     ToolWire,
-    exact,
 )
 from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, restored, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
 from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, parameters_of_custom
 from dragoman.errors import DecodeError
@@ -87,7 +86,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
 
 
 def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
-    exact_wire = exact(wire)
+    exact_wire = restored(wire)
     entries = parse_json(exact_wire)
     kind = next(iter(entries), "")
     inner = entries.get(kind)
@@ -202,7 +201,7 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     mode: Any = "auto" if auto is not UNSET else "required"
     if tool is not UNSET and wire.extra is tool.extra is UNSET:
         return ToolChoice(mode, (tool.name,))
-    notes: Extra = {"~choice": exact(wire)}
+    notes: Extra = {"~choice": restored(wire)}
     # Reported to other formats key by key; this format gets the whole back.
     for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _read_entries(auto), _read_entries(anything)):
         notes.update({} if extra is UNSET else extra)

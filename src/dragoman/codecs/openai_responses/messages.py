@@ -41,7 +41,6 @@ from dragoman.codecs.openai_responses.parts import (
     NOTHING,
     TRUE,
     decode_part,
-    exact,
     wire_text,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -58,7 +57,7 @@ from dragoman.codecs.openai_responses.server_items import (
     role_of_item,
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
@@ -197,7 +196,7 @@ class MessageDecoder(TraitNotes):
             kind = "message"
         handler = _HANDLERS.get(kind)  # type: ignore[arg-type]
         if handler is None:
-            self._add_other(exact(item), index)
+            self._add_other(restored(item), index)
         else:
             handler(self, item, index)
 
@@ -232,7 +231,7 @@ class MessageDecoder(TraitNotes):
         if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
             raise self._misfit(index, "content", "text or a list of parts", content)
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, "message", exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, "message", restored(item)))
             return
         self.turn(own_role)
         parts: Any = ()
@@ -296,7 +295,7 @@ class MessageDecoder(TraitNotes):
             spelled = EASY_PARTS if item.type is UNSET else TYPED_PARTS
         first = parts[0] if parts else None
         if type(first) is not Text and type(first) is not Refusal:
-            self._say(Opaque(FAMILY, "message", exact(item)))
+            self._say(Opaque(FAMILY, "message", restored(item)))
             return
         notes = notes or {}
         if item.id is not UNSET:
@@ -372,7 +371,7 @@ class MessageDecoder(TraitNotes):
             self._say(decode_reasoning(item))
             return
         kind, signature = carried
-        raw = exact(item)
+        raw = restored(item)
         if foreign_signatures.is_empty_text(kind):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
@@ -392,7 +391,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_call(self, item: Item, index: int) -> None:
         if is_run_by_server(item):
-            self._add_other(exact(item), index)
+            self._add_other(restored(item), index)
             return
         call = decode_call(item, f"{self.seed} {index}" if self.answering else index)
         if not item.call_id:
@@ -407,7 +406,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_output(self, item: Item, index: int) -> None:
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, str(item.type), exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, str(item.type), restored(item)))
             return
         if self._turn_parts or self._pending_signature is not None:
             self._end_turn()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
@@ -40,7 +39,7 @@ from dragoman.codecs.openai_responses.wire import (
     SummaryText,
 )
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, restored, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -68,19 +67,6 @@ LOGPROBS = MODELLED + "logprobs"
 NOTHING = Raw(b"[]")
 NULL = Raw(b"null")
 TRUE = Raw(b"true")
-
-
-def exact(value: WireValue) -> WireValue:
-    """Return a wire value as it was read, with the further keys of it and of its inner objects."""
-    if isinstance(value, list):
-        return [exact(piece) for piece in value]
-    if not isinstance(value, Wire):
-        return value
-    if isinstance(value, Unmodelled):
-        return value.raw
-    items = [(name, getattr(value, name)) for name in value.__struct_fields__]
-    inner = {name: exact(inner) for name, inner in items if isinstance(inner, list | Wire)}
-    return spliced(replace(value, **inner) if inner else value, value.extra or {})
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,7 +110,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
     """Keep misplaced reasoning unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, CONTENT + "misplaced", exact(wire))
+    return Opaque(FAMILY, CONTENT + "misplaced", restored(wire))
 
 
 def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001
