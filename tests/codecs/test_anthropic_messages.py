@@ -555,7 +555,7 @@ def test_a_body_without_limit_stays_without_one() -> None:
 
 @promise("law:1-identity")
 def test_a_misplaced_call_keeps_its_nulls() -> None:
-    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}, "cache_control": None}
+    call: Json = {"type": "tool_use", "id": "a", "name": "f", "input": {}, "cache_control": None}
     body = {"model": MODEL, "max_tokens": 100, "messages": user(call)}
     assert encode(decode(body))[0].body == body
 

@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MCP_SERVERS
-from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
@@ -38,6 +37,7 @@ from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -180,7 +180,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     extra: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
-    leading = leading_system(messages) if messages and messages[0].role == "system" else 0
+    leading = count_leading_system(messages, FAMILY) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_reasoning(request, log, encoder.unsent)
     tools: WireValue = None

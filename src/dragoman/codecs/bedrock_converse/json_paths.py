@@ -9,6 +9,7 @@ from msgspec import UNSET
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.request import SETTINGS
 from dragoman.codecs.bedrock_converse.thinking import FIELDS, TOP_K, TYPED
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -210,14 +211,10 @@ def _message_path(
     return f"{path}.content[{_block_index(messages, tables, message_index, part_index, start) + behind}]"
 
 
-def _is_leading(message: Message) -> bool:
-    return message.role == "system" and "~inline" not in (message.metadata or {}).get(FAMILY, {})
-
-
 def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
     """For each message, return the index of its wire message (None: the system text) and of its first block."""
     places: list[tuple[int | None, int]] = []
-    leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
+    leading = count_leading_system(messages, FAMILY)
     before = 0
     for message in messages[:leading]:
         places.append((None, before))

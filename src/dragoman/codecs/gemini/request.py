@@ -12,7 +12,7 @@ from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini.parts import NULL
-from dragoman.codecs.gemini.profile import FAMILY, OWN_REQUESTS, PROFILE, GeminiProfile, path_of
+from dragoman.codecs.gemini.profile import FAMILY, OWN_REQUESTS, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
     GROUPS,
@@ -277,8 +277,23 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         request.model if notes is not None and "~model" in notes else None,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
-    path = path_of(request.model, profile, stream=request.stream)
+    path = _path_of(request.model, profile, stream=request.stream)
     return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
+
+
+def _path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:
+    """Return the URL path of a request, which holds the model and whether to stream; the body has neither."""
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    name = model or "{model}"
+    if "/" not in name:
+        return f"{profile.path}{profile.model_prefix}{name}:{method}"
+    name = name.removeprefix("models/")
+    publisher, slash, bare = name.partition("/")
+    if not slash:
+        name = profile.model_prefix + name
+    elif "/" not in bare and profile.other_publishers:
+        name = profile.other_publishers.format(publisher=publisher, model=bare)
+    return f"{profile.path}{name}:{method}"
 
 
 def _is_for(request: Request, profile: GeminiProfile) -> bool:
