@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.ir import Completion, Refusal, Signature
+from dragoman.ir import Completion, Message, Refusal, Signature
 from dragoman.ir.values import Value
 from dragoman.losses import LossLog
 
 CACHED = "prompts are cached automatically by this API"
 NO_REFUSALS = "this API has no refusals: sent as text"
+NOT_SENT = "[This message held nothing that can be shown here.]"
+"""Replaces a turn of which nothing could be sent: an empty turn would be refused, or read as no answer."""
 
 
 def drop_signature(node: Value, signature: Signature, log: LossLog) -> None:
@@ -28,6 +30,10 @@ def degrade_refusal(part: Refusal, log: LossLog) -> None:
 
 def drop_stop_sequence(completion: Completion, log: LossLog) -> None:
     log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+
+
+def invent_content(message: Message, log: LossLog) -> None:
+    log.invent(message, "", "text in place of what was lost", "the turn must have content")
 
 
 def note_empty_model(node: Value, log: LossLog) -> None:

@@ -28,6 +28,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.result_errors import states_success
@@ -62,7 +63,6 @@ NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
-NOT_SENT = "[This message held nothing that can be shown here.]"
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -340,10 +340,6 @@ class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
     _noted: tuple[tuple[int, Extra], ...] = ()
-    hoisted: tuple[Message, ...] = ()
-    """System messages that the API does not allow at their position."""
-    unsent: list[Message] | None = None
-    """The model's turns of which nothing can be sent."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -409,8 +405,7 @@ class MessageEncoder(PartEncoder):
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
         role, content = message.role, message.content_held
         if role == "system" and not self._stands_inline(notes):
-            self.hoisted = (*self.hoisted, message)
-            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            self._hoist(message)
             return
         blocks: Any = content if isinstance(content, str) else self.encode_blocks(content, role)
         if blocks or isinstance(content, str):
@@ -423,15 +418,8 @@ class MessageEncoder(PartEncoder):
         role = message.role
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
-        elif not message.content_held:
-            self._log.drop(message, "", "empty message", "this API refuses messages without content")
-        elif role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+        elif self._lose_message(message):
             wires.append(MessageWire(role, NOT_SENT))
-        elif self.unsent is None:
-            self.unsent = [message]
-        else:
-            self.unsent.append(message)
 
     def _stands_inline(self, notes: Extra | None) -> bool:
         if notes is not None and "~inline" in notes:

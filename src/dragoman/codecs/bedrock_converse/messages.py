@@ -34,6 +34,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolUse,
 )
 from dragoman.codecs.block_encoder import with_keys
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.signature_blocks import beside_calls
@@ -60,7 +61,6 @@ SUCCESS: Metadata = {FAMILY: {"~status": Raw(b'"success"')}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
-NOT_SENT = "[This message held nothing that can be shown here.]"
 RESULTS_ARE_IN = "[The results have arrived.]"
 SEE_DOCUMENT = "[The document is attached.]"
 SERVER_CALL = "server_tool_use"
@@ -376,11 +376,6 @@ def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
 class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
-    hoisted: tuple[Message, ...] = ()
-    """System messages that cannot be sent where they are."""
-    unsent: list[Message] | None = None
-    """The model's turns of which nothing can be sent."""
-
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
         noted: list[tuple[int, Extra]] = []
@@ -478,8 +473,7 @@ class MessageEncoder(PartEncoder):
             wires.append(MessageWire(role, [Block(content)]))
             return
         if role == "system" and "~inline" not in notes:
-            self.hoisted = (*self.hoisted, message)
-            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            self._hoist(message)
             return
         blocks = [Block(content)] if isinstance(content, str) else self.encode_blocks(content, role)
         if not blocks:
@@ -487,24 +481,12 @@ class MessageEncoder(PartEncoder):
                 absent = parse_json(notes["~content"]) == "absent"
                 wires.append(MessageWire(role, UNSET if absent else []))
                 return
-            if not self._stands_for_lost(message, blocks):
+            if not self._lose_message(message):
                 return
+            blocks.append(Block(NOT_SENT))
         elif role == "user" and not self._native:
             self._explain_documents(message, blocks)
         wires.append(MessageWire(role, blocks))
-
-    def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
-        """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
-        if not message.content_held:
-            self._log.drop(message, "", "empty message", "this API refuses messages without content")
-        elif message.role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
-            blocks.append(Block(NOT_SENT))
-        elif self.unsent is None:
-            self.unsent = [message]
-        else:
-            self.unsent.append(message)
-        return bool(blocks)
 
     def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:
         """Add a text to a message with a document, which this API requires."""

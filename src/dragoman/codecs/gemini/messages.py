@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.common_losses import NOT_SENT, invent_content
 from dragoman.codecs.gemini.parts import (
     ABSENT,
     NO_THOUGHT,
@@ -84,7 +85,6 @@ ORDER = "~order"
 _SYSTEM_ROLES: dict[str, Metadata] = {
     role: Spelling({FAMILY: {ROLE: Raw(encode_json(role))}}) for role in ("user", "model", "system")
 }
-NOT_SENT = "[This message held nothing that can be shown here.]"
 TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -549,7 +549,7 @@ class MessageEncoder(PartEncoder):
                     if not key.startswith("~"):
                         self._log.drop(message, key, key, "nothing is left of its message")
                 return None
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+            invent_content(message, self._log)
             wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
+from dragoman.codecs.common_losses import NOT_SENT, drop_cache_mark, drop_signature, invent_content
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.parts import PartEncoder, decode_part
 from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
@@ -441,8 +441,8 @@ class MessageEncoder:
         if not contents and SPELLED not in notes:
             if content and not self._native:
                 # The losses are logged; a turn without contents is refused.
-                contents = [TextContent("[This message held nothing that can be shown here.]")]
-                self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+                contents = [TextContent(NOT_SENT)]
+                invent_content(message, self._log)
             elif not self._native:
                 return []
         if SPELLED in notes and self._native:

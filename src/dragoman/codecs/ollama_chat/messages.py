@@ -23,7 +23,7 @@ from dragoman.codecs.arguments import (
     unwrap_arguments,
 )
 from dragoman.codecs.carried_signatures import SIGNATURE, read_signature, write_signature
-from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
+from dragoman.codecs.common_losses import NOT_SENT, drop_cache_mark, drop_signature
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
@@ -44,7 +44,6 @@ from dragoman.codecs.ollama_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.search_results import NOT_SENT
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, inner_extra

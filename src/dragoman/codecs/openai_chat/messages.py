@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
-from dragoman.codecs.common_losses import drop_signature
+from dragoman.codecs.common_losses import NOT_SENT, drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures, images
@@ -48,7 +48,7 @@ from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
-from dragoman.codecs.search_results import NOT_SENT, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted, drawn_image
 from dragoman.codecs.wire_values import Wire

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.openai_client_items import WHOLE, decode_client_call, decode_client_result
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
@@ -58,7 +59,6 @@ from dragoman.codecs.openai_responses.server_items import (
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
-from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
