@@ -30,6 +30,7 @@ from dragoman.ir import (
     ServerToolResult,
     Text,
     ToolChoice,
+    ToolResult,
 )
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -202,7 +203,8 @@ def code_of(call: ServerToolCall) -> str:
     )
 
 
-def text_within(result: ServerToolResult) -> str:
+def text_within(result: ToolResult | ServerToolResult) -> str:
+    """Return the texts in a result, each in a line of its own."""
     return "\n".join(part.text for part in result.parts if isinstance(part, Text))
 
 

@@ -30,10 +30,11 @@ from dragoman.codecs.records.history import (
 from dragoman.codecs.records.parts import Content, ContentPart, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, as_json, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
-from dragoman.codecs.records.results import report_result, text_of_parts
+from dragoman.codecs.records.results import report_result
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
 from dragoman.codecs.records.signatures import bag_of, signature_in
 from dragoman.codecs.records.tools import ChoiceRecord, ToolStyle
+from dragoman.codecs.shared_tools import text_within
 from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -273,7 +274,7 @@ class MessageEncoder(RoleEncoder):
             for part in result.parts:
                 if not isinstance(part, Text):
                     self.log.drop(part, "", name_of_part(part), "an error of this format is text")
-            return text_of_parts(result)
+            return text_within(result)
         return notes.get(VALUE, to_raw(result.value_held))
 
 

@@ -31,10 +31,11 @@ from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
 from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, is_list, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
-from dragoman.codecs.records.results import read_value, report_result, spelled_value, text_of_parts
+from dragoman.codecs.records.results import read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import within_part
 from dragoman.codecs.records.signatures import put_signature, take_signature
 from dragoman.codecs.records.tools import ToolStyle
+from dragoman.codecs.shared_tools import text_within
 from dragoman.codecs.wire_values import MaybeStr, Unmodelled, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -405,7 +406,7 @@ class MessageEncoder:
         if "~name" not in notes:
             fields["name"] = result.name
         if result.parts or result.kind == "multimodal":
-            fields["content"] = text_of_parts(result)
+            fields["content"] = text_within(result)
             self._report_media(result)
         else:
             fields["content"], marker = spelled_value(result, notes)
