@@ -433,7 +433,8 @@ class _Lift:
             kind = fields.get(name)
             unwanted_null = kind is not None and bytes(value) == b"null" and not plan_of(kind).nullable
             if kind is None or name in known or unwanted_null:
-                extra[_safe(key)] = value
+                # A wire key that looks like one of our notes must not be read as one.
+                extra[MODELLED + key if key.startswith("~") else key] = value
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
@@ -496,11 +497,6 @@ class _Plan:
             self.has_unknown = True
         else:
             self.tagged[str(config.tag)] = member
-
-
-def _safe(key: str) -> str:
-    # A wire key that looks like one of our notes must not be read as one.
-    return MODELLED + key if key.startswith("~") else key
 
 
 @cache

@@ -172,7 +172,8 @@ class HostedTools(SharedTools):
         if result.kind not in _RESULT_OF:
             return None
         kind, write = _RESULT_OF[result.kind]
-        content: Any = {"type": f"{kind}_tool_result_error", "error_code": _error_code(result.error)}
+        code = result.error if result.error in _ERRORS else "unavailable"
+        content: Any = {"type": f"{kind}_tool_result_error", "error_code": code}
         return {
             "type": f"{kind}_tool_result",
             "tool_use_id": forged_id("srvtoolu_", result.tool_call_id),
@@ -320,7 +321,3 @@ _RESULT_OF: dict[HostedKind, tuple[str, Callable[[ServerToolResult], Any]]] = {
     "code_execution": ("code_execution", _write_run),
 }
 _ERRORS = frozenset({"invalid_tool_input", "unavailable", "max_uses_exceeded", "too_many_requests", "query_too_long"})
-
-
-def _error_code(error: str | None) -> str:
-    return error if error in _ERRORS else "unavailable"

@@ -71,15 +71,11 @@ def decode_document(wire: DocumentWire, notes: Extra) -> Document:
         isinstance(data, dict)
         and "text" in data
         and data.keys() <= _DOCUMENT_FIELDS
-        and all(map(_is_text, data.values()))
+        and all(isinstance(value, str) for value in data.values())
     ):
         fields = (data.get("title"), data.get("context"))
         return Document(text=data["text"], title=fields[0], context=fields[1], metadata={FAMILY: notes})
     return Document(text=compact_text(wire.data), media_type="application/json", metadata={FAMILY: notes})
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def encode_document(part: Document, log: LossLog) -> WireValue:

@@ -110,7 +110,8 @@ def decode_usage(raw: Raw, path: str = "$.usage") -> Usage:
     image = _whole(tokens.image_tokens)
     notes: Extra = {USAGE: raw}
     if wire.billed_units is not None:
-        notes["billed_units"] = Raw(encode_json(_counts_given(wire.billed_units)))
+        billed = {name: getattr(wire.billed_units, name) for name in wire.billed_units.__struct_fields__}
+        notes["billed_units"] = Raw(encode_json({name: count for name, count in billed.items() if count is not None}))
     return Usage(
         (_whole(tokens.input_tokens) or 0) + (image or 0),
         _whole(tokens.output_tokens) or 0,
@@ -120,10 +121,6 @@ def decode_usage(raw: Raw, path: str = "$.usage") -> Usage:
         image,
         metadata={FAMILY: notes},
     )
-
-
-def _counts_given(counts: TokenCounts) -> dict[str, Any]:
-    return {name: value for name in counts.__struct_fields__ if (value := getattr(counts, name)) is not None}
 
 
 def _whole(count: float | None) -> int | None:

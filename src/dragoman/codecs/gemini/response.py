@@ -106,7 +106,7 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
     else:
         word = spelled
     reason = _DECODE_FINISH.get(word) or _DECODE_FINISH.get(word.upper(), "unknown")
-    if reason == "stop" and message is not None and _calls(message):
+    if reason == "stop" and message is not None and message.tool_calls:
         reason = "tool_calls"
     if word == spelled and word in _DECODE_FINISH:
         return Finish(reason, word)
@@ -154,11 +154,6 @@ def refuses_calls(finish: Finish | None) -> bool:
 def _unrunnable(message: Message) -> Message:
     parts = [structs.replace(part, incomplete=True) if type(part) is ToolCall else part for part in message.parts]
     return structs.replace(message, parts=tuple(parts))
-
-
-def _calls(message: Message) -> bool:
-    content = message.content_held
-    return type(content) is tuple and any(type(part) is ToolCall for part in content)
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> WireValue:

@@ -59,14 +59,9 @@ UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter", "refusal
 def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
     """Decode the finish; calls mean "tool_calls" even at "stop", or without a reason, as old servers send them."""
     reason = "stop" if raw is UNSET else _DECODE_FINISH.get(raw, "unknown")
-    if reason == "stop" and message is not None and _calls(message):
+    if reason == "stop" and message is not None and message.tool_calls:
         reason = "tool_calls"
     return Finish(reason, None if raw is UNSET else raw)
-
-
-def _calls(message: Message) -> bool:
-    content = message.content_held
-    return type(content) is tuple and any(type(part) is ToolCall for part in content)
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *, native: bool = False) -> WireValue:

@@ -51,7 +51,8 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     changes: dict[str, Any] = _settings(request, profile, log, keys)
     if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
         changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
-    if request.output is not None and request.output.kind == "schema" and _has_no_schemas(request, profile):
+    has_schemas = profile.no_output_schema_models.search(request.model or "") is None
+    if request.output is not None and request.output.kind == "schema" and not has_schemas:
         log.degrade(request, "output", "schema of the answer", "this server takes JSON mode only")
         changes["output"] = StructuredOutput("json")
     if profile.known_keys is not None:
@@ -64,10 +65,6 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
 
 _ANYWAY = {"store": False, "obfuscation": False}
 """Values that match what a server without the setting does anyway."""
-
-
-def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
-    return profile.no_output_schema_models.search(request.model or "") is not None
 
 
 def _source_field(name: str, changes: Mapping[str, Any]) -> str:
