@@ -41,7 +41,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import Extra
@@ -91,7 +90,6 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
     _begun = False
     _native = False
-    _usage: Usage | None = None
     _next_block = 0
     _closing = False
     # Fast path: the next fragment of this part is written between these bytes without further checks.
@@ -205,10 +203,6 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
     def _begin(self) -> list[bytes]:
         return [] if self._begun else self._on_start(StreamStart())
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = [] if self._begun else self._begin()

@@ -15,7 +15,7 @@ from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.reading import WireReader
 from dragoman.ir import Usage
 from dragoman.ir.notes import Extra, family_notes
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 
 USAGE_METADATA = "~usageMetadata"
 """Note: the usage object of generateContent, as written."""
@@ -191,7 +191,3 @@ def write_usage(usage: Usage, thoughts: int, cached: int | None, total: int) -> 
         if entries
     }
     return {**structs.asdict(counts), **details}
-
-
-def in_json(counts: dict[str, Any]) -> Raw:
-    return Raw(encode_json(counts))

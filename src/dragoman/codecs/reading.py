@@ -308,6 +308,10 @@ def restored(value: Any) -> Any:
     return encode_with_extra(structs.replace(value, **inner) if inner else value)
 
 
+def as_json(value: Any) -> Raw:
+    return Raw(encode_json(value))
+
+
 def encode_with_extra(wire: Wire) -> Raw:
     """Return a wire object with its own extra keys."""
     return spliced(wire, {} if wire.extra is UNSET else wire.extra)

@@ -46,7 +46,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
     withholds_calls,
 )
@@ -77,7 +76,6 @@ class EventEncoder(BaseEventEncoder):
         self._calls = 0
         self._refused = False
         self._citations = 0
-        self._usage: Usage | None = None
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -246,10 +244,6 @@ class EventEncoder(BaseEventEncoder):
             delta = {"function": {"arguments": ""}, SIGNATURE: write_signature(signature)}
             out.append(_message("tool-call-delta", outgoing.index, tool_calls=delta))
         return [*out, _event("tool-call-end", index=outgoing.index)]
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = self._on_start(StreamStart())

@@ -34,11 +34,11 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
-from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, in_json, usage_for_generate
+from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, usage_for_generate
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restored, spliced
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, tier_word
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
@@ -292,7 +292,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         return raw
     if (translated := usage_for_generate(usage)) is not None:
         tier = _tier_of(usage)
-        return in_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
+        return as_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
     thoughts, cached, total = fit_counts(usage, log, completion)
     read, written = ([ModalityCount(*count) for count in counts] for counts in by_modality(usage))
     return UsageMetadata(

@@ -39,7 +39,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
@@ -168,7 +167,6 @@ class EventEncoder(BaseEventEncoder):
     _notes: Extra | None = None
     _started = False
     _opened = False
-    _usage: Usage | None = None
 
     def __init__(self, log: LossLog, *, array: bool = False, profile: GeminiProfile = PROFILE) -> None:
         self._log = log
@@ -372,9 +370,6 @@ class EventEncoder(BaseEventEncoder):
 
     # ── the end ──
 
-    def _on_usage(self, event: UsageUpdate) -> None:
-        self._usage = event.usage
-
     def _on_finished(self, event: Finished) -> None:
         if not self._started:
             self._on_start(StreamStart())
@@ -461,7 +456,7 @@ def _mark_unfinished(call: ToolCall) -> ToolCall:
     return structs.replace(call, metadata={**(call.metadata or {}), FAMILY: notes})
 
 
-_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], object]] = {
     StreamStart: EventEncoder._on_start,
     PartStart: EventEncoder._on_part_start,
     MediaDelta: EventEncoder._on_media,

@@ -49,7 +49,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
     withholds_calls,
 )
@@ -75,7 +74,6 @@ class EventEncoder(BaseEventEncoder):
         self._calls = 0
         self._refused = False
         self._lengths = {"content": 0, "thinking": 0}
-        self._usage: Usage | None = None
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -196,10 +194,6 @@ class EventEncoder(BaseEventEncoder):
         line = out.pop() if has_text else self._line(_NOTHING)
         encoded = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
         out.append(line.removesuffix(_TAIL) + encoded + _TAIL.removeprefix(b"}"))
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         reason = event.finish.reason

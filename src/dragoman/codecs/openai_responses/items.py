@@ -22,10 +22,10 @@ from dragoman.codecs.openai_client_items import (
 )
 from dragoman.codecs.openai_client_tools import NAMESPACE, SEPARATOR
 from dragoman.codecs.openai_responses import foreign_signatures
-from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part, wire_text
+from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, as_json, restored, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
@@ -97,7 +97,7 @@ def decode_call(item: Item, seed: object) -> ToolCall:
         if name is not item.name or bytes(notes["namespace"])[:1] == b'"':
             notes[NAMESPACE] = notes.pop("namespace")
     if item.id is not UNSET:
-        notes[ID] = wire_text(item.id)
+        notes[ID] = as_json(item.id)
     if item.status is not UNSET:
         notes[STATUS] = item.status
     invented = False
@@ -162,7 +162,7 @@ def decode_reasoning(item: Item) -> Reasoning:
     elif encrypted is not UNSET:
         notes[MODELLED + "encrypted_content"] = Raw(encode_json(encrypted))
     if item.id is not UNSET and (signature is None or foreign_signatures.TAGGED in notes):
-        notes[ID] = wire_text(item.id)
+        notes[ID] = as_json(item.id)
     return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
 
 

@@ -42,7 +42,6 @@ from dragoman.codecs.openai_responses.parts import (
     NOTHING,
     TRUE,
     decode_part,
-    wire_text,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.server_items import (
@@ -58,7 +57,7 @@ from dragoman.codecs.openai_responses.server_items import (
     role_of_item,
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restored, spliced
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
@@ -273,7 +272,7 @@ class MessageDecoder(TraitNotes):
         if item.role == "developer":
             notes["~role"] = DEVELOPER
         if item.id is not UNSET:
-            notes[MODELLED + "id"] = wire_text(item.id)
+            notes[MODELLED + "id"] = as_json(item.id)
         if item.status is not UNSET:
             notes[STATUS] = item.status
         return notes
@@ -299,7 +298,7 @@ class MessageDecoder(TraitNotes):
             return
         notes = notes or {}
         if item.id is not UNSET:
-            notes[ID] = wire_text(item.id)
+            notes[ID] = as_json(item.id)
         if spelled is not TYPED_PARTS or item.id is UNSET:
             notes[ITEM] = SPELLING[spelled]
         if first.metadata is not None:
@@ -427,7 +426,7 @@ class MessageDecoder(TraitNotes):
                 notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
                 call_id = self._unanswered.pop(0) if self._unanswered else ""
             if (item.type == "custom_tool_call_output") != (call_id in self._custom):
-                notes["~type"] = wire_text(str(item.type))
+                notes["~type"] = as_json(str(item.type))
         name = self.call_names.get(call_id, "") or (item.name if item.name is not UNSET else "")
         metadata = {FAMILY: notes} if notes else None
         result = decode_result(call_id, name, output, metadata)
@@ -443,7 +442,7 @@ class MessageDecoder(TraitNotes):
     def _output_notes(self, item: Item, notes: Extra) -> Extra:
         for key, value in (("id", item.id), ("name", item.name)):
             if value is not UNSET:
-                notes[MODELLED + key] = wire_text(value)
+                notes[MODELLED + key] = as_json(value)
         if item.status is not UNSET:
             notes[STATUS] = item.status
         return notes

@@ -39,7 +39,7 @@ from dragoman.codecs.openai_responses.wire import (
     SummaryText,
 )
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
-from dragoman.codecs.reading import WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireValue, as_json, keep, restored, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -136,15 +136,11 @@ def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG0
     if wire.file_data is not UNSET:
         inline = split_data_url(wire.file_data)
         if inline is None:
-            notes["file_data"] = wire_text(wire.file_data)  # not a data URL: other formats cannot read it
+            notes["file_data"] = as_json(wire.file_data)  # not a data URL: other formats cannot read it
         else:
             media_type, data = inline
     metadata = {FAMILY: notes} if notes else None
     return Document(media_type, data, url=url, file_id=file_id, title=title, cache=cache, metadata=metadata)
-
-
-def wire_text(text: str) -> Raw:
-    return Raw(encode_json(text))
 
 
 def _decode_audio(wire: InputAudio, *, assistant: bool) -> Audio:  # noqa: ARG001

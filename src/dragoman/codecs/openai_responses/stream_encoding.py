@@ -61,7 +61,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import CORRECTED, Extra, family_notes, inner_extra
@@ -119,7 +118,6 @@ class EventEncoder(BaseEventEncoder):
 
     _sequence = 0
     _answer: Completion | None = None
-    _usage: Usage | None = None
     _message: _Item | None = None
     """The message item that the next text may join."""
     _pair: tuple[ServerToolCall, _Item] | None = None
@@ -175,10 +173,6 @@ class EventEncoder(BaseEventEncoder):
 
     def _begin(self) -> list[bytes]:
         return [] if self._answer is not None else self._on_start(StreamStart())
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         if event.finish.reason == "error":

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import WireReader, spliced
-from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list, refuse_single
+from dragoman.codecs.reading import WireReader, as_json, spliced
+from dragoman.codecs.records.reading import TRUE, is_list, read_list, refuse_single
 from dragoman.codecs.records.tools import (
     ChoiceRecord,
     ToolRecord,

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, as_json, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import (
@@ -28,7 +28,7 @@ from dragoman.codecs.records.history import (
     answer_paths,
 )
 from dragoman.codecs.records.parts import Content, ContentPart, PartStyle, decode_parts, encode_parts
-from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import report_result
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of

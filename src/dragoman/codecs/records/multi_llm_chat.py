@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, as_json, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
 from dragoman.codecs.records.history import (
@@ -29,7 +29,7 @@ from dragoman.codecs.records.history import (
 )
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
-from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, is_list, read_record, spelled_id
+from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, is_list, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import within_part

@@ -9,8 +9,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import encode_with_extra, keep, spliced
-from dragoman.codecs.records.reading import as_json
+from dragoman.codecs.reading import as_json, encode_with_extra, keep, spliced
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted

@@ -12,7 +12,7 @@ from dragoman.codecs.reading import WireReader
 from dragoman.codecs.records.pairing import NO_ID
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import SINGLE, Extra
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 
 TRUE = Raw(b"true")
 NULL = Raw(b"null")
@@ -99,7 +99,3 @@ def spelled_id(call_id: str, notes: Extra) -> str | None | UnsetType:
         return UNSET
     given = notes.get("~id")
     return call_id if given is None else parse_json(given)
-
-
-def as_json(value: Any) -> Raw:
-    return Raw(encode_json(value))

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.reading import encode_with_extra, keep, spliced
-from dragoman.codecs.records.reading import TRUE, as_json
+from dragoman.codecs.reading import as_json, encode_with_extra, keep, spliced
+from dragoman.codecs.records.reading import TRUE
 from dragoman.codecs.shared_tools import encode_provider_tool, parameters_of_custom
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError

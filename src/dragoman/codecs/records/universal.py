@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import WireReader, spliced
+from dragoman.codecs.reading import WireReader, as_json, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import (
@@ -35,7 +35,7 @@ from dragoman.codecs.records.parts import (
     encode_parts,
     is_plain,
 )
-from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import NULL, TRUE, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
