@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, opening_arguments, read_arguments, report_unparsed
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
@@ -226,7 +226,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         if event.candidate:
             self._log.drop(event.part, "", "a further candidate", "one answer is streamed")
             return out
-        part = self._parts[event.index] = Outgoing(event.index, transcribed(event.part, self._log))
+        part = self._parts[event.index] = Outgoing(event.index, as_transcript(event.part, self._log))
         self._queue.append(part)
         if len(self._queue) == 1:
             out += self._open(part)

@@ -295,16 +295,16 @@ def fields_beyond(wider: type[Struct], narrower: type[Struct]) -> tuple[str, ...
     return tuple(name for name in wider.__struct_fields__ if name not in narrower.__struct_fields__)
 
 
-def restored(value: Any) -> Any:
+def restore(value: Any) -> Any:
     """Return a wire value as it was written, with the extra keys of it and of the objects inside it."""
     if isinstance(value, list):
-        return [restored(piece) for piece in value]
+        return [restore(piece) for piece in value]
     if isinstance(value, Unmodelled):
         return value.raw
     if not isinstance(value, Wire):
         return value
     entries = [(name, getattr(value, name)) for name in value.__struct_fields__]
-    inner = {name: restored(entry) for name, entry in entries if isinstance(entry, list | Wire)}
+    inner = {name: restore(entry) for name, entry in entries if isinstance(entry, list | Wire)}
     return encode_with_extra(structs.replace(value, **inner) if inner else value)
 
 

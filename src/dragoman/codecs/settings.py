@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
-from dragoman.codecs.generated_code import compiled
+from dragoman.codecs.generated_code import compile_function
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request
@@ -152,7 +152,7 @@ class Settings:
             names[f"write_{row.field}"] = row.write
         names["BESIDE"] = frozenset(key for row in self._beside for key in row.found_by)
         names["take_keys"], names["put_keys"] = self._take_keys, self._put_keys
-        return compiled(source, f"settings of {self._wire.__name__}", names)
+        return compile_function(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
         arguments = {name: self._read_value(name, default) for name, default in _defaults(Request).items()}
@@ -348,7 +348,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     for name in names:
         absent = _absent(defaults[name])
         lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]
-    return compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
+    return compile_function("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
 
 
 def _absent(default: Any) -> str:

@@ -30,7 +30,7 @@ from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
 from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.result_errors import states_success
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.settings import collect_keys
@@ -266,7 +266,7 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
 
 def _decode_misplaced(block: ToolUseBlock) -> Opaque:
     """Keep a misplaced call unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "tool_use", restored(block))
+    return Opaque(FAMILY, "tool_use", restore(block))
 
 
 def _sign(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:

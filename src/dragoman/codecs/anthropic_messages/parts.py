@@ -45,7 +45,7 @@ from dragoman.codecs.media import (
     type_of_address,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, keep, restore, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.codecs.wire_values import Unmodelled, Wire
@@ -271,7 +271,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
     """Keep a misplaced call or result unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "tool_use" if isinstance(wire, ToolUseBlock) else "tool_result", restored(wire))
+    return Opaque(FAMILY, "tool_use" if isinstance(wire, ToolUseBlock) else "tool_result", restore(wire))
 
 
 _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {

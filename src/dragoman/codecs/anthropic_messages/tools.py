@@ -14,7 +14,7 @@ from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.claude_settings import forces_call
 from dragoman.codecs.memo import ToolReader, ToolWriter
-from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.object_root_schemas import NOTHING, adapt, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import report_json_instruction
@@ -161,7 +161,7 @@ def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None
     """Return True, or None if this API cannot enforce the schema: without `strict`, the schema is sent unchanged."""
     parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
-    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    found = adapt(bytes(schema), "ANTHROPIC_STRICT")
     if found.refusal or found.notes:
         why = found.refusal or f"{found.notes[0].keyword}: {found.notes[0].reason}"
         log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")

@@ -19,7 +19,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import TEXT_TYPES, audio_format, audio_type
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Audio, Document, Image, Opaque
 from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
@@ -132,13 +132,13 @@ def _decode_document(wire: MediaWire, notes: Extra, raw: Raw) -> Document | Opaq
         if media_type is None:
             return whole_media("document", raw)
     if switch is not UNSET and (switch.enabled is UNSET or switch.extra is not UNSET):
-        notes["~citations"] = restored(switch)
+        notes["~citations"] = restore(switch)
     data, url = _data_and_url(source)
     text = None if source.text is UNSET else source.text
     if source.content is not UNSET:
         text, complete = _content_text(source.content)
         # If the text is incomplete, the key is not marked as modelled: for other formats it is a loss.
-        notes[(MODELLED if complete else "") + "source"] = restored(source)
+        notes[(MODELLED if complete else "") + "source"] = restore(source)
     return Document(
         media_type,
         data,

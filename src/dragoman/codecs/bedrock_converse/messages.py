@@ -36,7 +36,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -288,7 +288,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
     if kind == "tool_use" and call is not UNSET and role == "assistant":
         if call.type == SERVER_CALL:
             server_names[call.tool_use_id] = call.name
-            return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, restored(block))
+            return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, restore(block))
         notes.call(call.tool_use_id, call.name)
         return _decode_call(call, block.extra or {})
     if kind == "tool_result" and result is not UNSET and role != "system":
@@ -296,7 +296,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
         if role == "user":
             return _decode_result(result, name, block.extra or {})
         # The results of what the provider ran itself are within the assistant's turn.
-        return _decode_hosted(ServerToolResult, result.tool_use_id, name, restored(block))
+        return _decode_hosted(ServerToolResult, result.tool_use_id, name, restore(block))
     # A call or result where the API takes none; kept whole, for the API itself to refuse.
     return whole(block)
 

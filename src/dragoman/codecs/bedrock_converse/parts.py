@@ -34,7 +34,7 @@ from dragoman.codecs.common_losses import degrade_refusal
 from dragoman.codecs.document_citations import for_converse, place_in_converse
 from dragoman.codecs.media import transcript
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, drawn_image, goes_back
 from dragoman.errors import DecodeError
@@ -94,7 +94,7 @@ def decode_part(block: Block) -> AnyPart:
 
 def whole(block: Block) -> Opaque:
     """Return a block that we do not model as it is."""
-    exact_wire = restored(block)
+    exact_wire = restore(block)
     return Opaque(FAMILY, next(iter(_entries(exact_wire)), ""), exact_wire)
 
 
@@ -139,7 +139,7 @@ def _decode_citations(block: Block) -> AnyPart:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     texts = [] if wire.content is UNSET else wire.content
     if len(texts) != 1 or texts[0].extra is not UNSET:
-        citations = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([restored(text) for text in texts]))
+        citations = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([restore(text) for text in texts]))
         notes["~content"] = citations
         beside = {key: value for text in texts for key, value in (text.extra or {}).items()}
         if beside:

@@ -38,14 +38,14 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
-from dragoman.codecs.reading import WireReader, WireValue, restored, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, restore, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
     LabelRules,
     fit_labels,
+    fit_others,
     fit_tier,
-    fitted,
     json_instruction,
     read_tier,
 )
@@ -88,7 +88,7 @@ SETTINGS = Settings(
         Setting("cache", None),  # written as points, see with_automatic_points
         # It selects one of two URLs.
         Setting("stream", None),
-        Setting("labels", "requestMetadata", write=fitted(partial(fit_labels, _LABELS), FAMILY)),
+        Setting("labels", "requestMetadata", write=fit_others(partial(fit_labels, _LABELS), FAMILY)),
         Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), partial(fit_tier, CONVERSE_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
@@ -170,7 +170,7 @@ def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[DecodedTools, T
     tools = NO_TOOLS if wire.tools is UNSET else _decode_tools(wire.tools, further)
     choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
     if wire.tool_choice is not UNSET and choice is None:
-        further["toolChoice"] = restored(wire.tool_choice)
+        further["toolChoice"] = restore(wire.tool_choice)
     if further or (not tools.tools and choice is None):
         notes[WITHIN + _TOOLS] = Raw(encode_json(further))
     return tools, choice

@@ -23,8 +23,8 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
 )
 from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
-from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
-from dragoman.codecs.reading import WireReader, WireValue, restored, spliced
+from dragoman.codecs.object_root_schemas import NOTHING, adapt, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.reading import WireReader, WireValue, restore, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
 from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, parameters_of_custom
 from dragoman.errors import DecodeError
@@ -86,7 +86,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
 
 
 def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
-    exact_wire = restored(wire)
+    exact_wire = restore(wire)
     entries = parse_json(exact_wire)
     kind = next(iter(entries), "")
     inner = entries.get(kind)
@@ -168,7 +168,7 @@ def _encode_strict(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> Wir
         return False
     parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
-    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    found = adapt(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
     if not enforces:
         why = "this model follows no schema strictly"
@@ -201,7 +201,7 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     mode: Any = "auto" if auto is not UNSET else "required"
     if tool is not UNSET and wire.extra is tool.extra is UNSET:
         return ToolChoice(mode, (tool.name,))
-    notes: Extra = {"~choice": restored(wire)}
+    notes: Extra = {"~choice": restore(wire)}
     # Reported to other formats key by key; this format gets the whole back.
     for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _read_entries(auto), _read_entries(anything)):
         notes.update({} if extra is UNSET else extra)

@@ -19,7 +19,7 @@ from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, enc
 from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark
 from dragoman.codecs.failures import report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.media import document_text, transcribed, unspoken
+from dragoman.codecs.media import as_transcript, document_text, unspoken
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -106,7 +106,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         first = self._on_start(StreamStart())
-        part = event.part if event.candidate else transcribed(event.part, self._log)
+        part = event.part if event.candidate else as_transcript(event.part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")

@@ -40,7 +40,7 @@ from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_nativ
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted, drawn_image, goes_back
 from dragoman.ir import (
@@ -240,12 +240,12 @@ class PartDecoder:
 
     def _decode_odd(self, wire: Part) -> AnyPart:
         """Decode a part with no known member, several members at once, or a call where users make none."""
-        if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
+        if wire.thought_signature is not UNSET and restore(structs.replace(wire, thought_signature=UNSET)) == Raw(
             b"{}"
         ):
             notes: Extra = {"~text": ABSENT} | (part_keys(wire) or {})
             return Text("", signature=_read_signature(wire, notes), metadata={FAMILY: notes})
-        block = restored(wire)
+        block = restore(wire)
         kind = "+".join(name for name in parse_json(block) if name not in {"thought", "thoughtSignature"})
         return Opaque(FAMILY, kind, block, _read_signature(wire, {}))
 
@@ -299,7 +299,7 @@ class PartDecoder:
         name = "" if answer.name is UNSET else answer.name
         call = self._served_call(answer.id, name)
         call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
-        block = Raw(encode_json({"functionResponse": restored(answer)}))
+        block = Raw(encode_json({"functionResponse": restore(answer)}))
         fields = HOSTED.read_result(parse_json(block))
         return ServerToolResult(
             call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None, **fields
@@ -414,7 +414,7 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
         if inner is not None:
             notes[WITHIN + "fileData"] = Raw(encode_json(inner))
         return _media(media_type, None, file.file_uri, signature, notes)
-    return Opaque(FAMILY, "media" if signed else "result media", restored(wire), signature)
+    return Opaque(FAMILY, "media" if signed else "result media", restore(wire), signature)
 
 
 def _media(

@@ -49,9 +49,9 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_others,
     fit_tier,
     fit_top_logprobs,
-    fitted,
     read_tier,
 )
 from dragoman.errors import DecodeError, EncodeError
@@ -115,12 +115,14 @@ SETTINGS = Settings(
         Setting("stream", None),  # it is in the path
         Setting("user", None, lost="this API has no such field"),
         Setting("cache", None, lost=CACHED),
-        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
+        Setting("labels", write=fit_others(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
         Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("logprobs", f"{_CONFIG}.responseLogprobs"),
         Setting(
-            "top_logprobs", f"{_CONFIG}.logprobs", write=fitted(partial(fit_top_logprobs, "responseLogprobs"), FAMILY)
+            "top_logprobs",
+            f"{_CONFIG}.logprobs",
+            write=fit_others(partial(fit_top_logprobs, "responseLogprobs"), FAMILY),
         ),
         Setting("modalities", f"{_CONFIG}.responseModalities", _read_modalities, _write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),

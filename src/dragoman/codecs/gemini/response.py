@@ -38,7 +38,7 @@ from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, usage_for_
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
-from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, tier_word
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
@@ -282,7 +282,7 @@ def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
                 tells_more = True
             tells_more = tells_more or detail.extra is not UNSET
         if tells_more:
-            notes[key] = Raw(encode_json([restored(detail) for detail in details]))
+            notes[key] = Raw(encode_json([restore(detail) for detail in details]))
     return image
 
 

@@ -13,11 +13,11 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.wire import TextContent, ThoughtStep
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, tagged
+from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, make_tag
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text
 from dragoman.ir.notes import family_notes
 
-_UNSIGNED = tagged("unsigned", None)
+_UNSIGNED = make_tag("unsigned", None)
 _TAGGED: Metadata = {FAMILY: SIGNED}
 SHOWN = "~shown"
 """Note on a signed empty text: it has a step, after the thought with its signature."""

@@ -46,7 +46,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     UserInputStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, PLACEHOLDER, is_dummy
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -145,7 +145,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_user(self, step: UserInputStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "user_input", restored(step)))  # of a GET, which returns the whole timeline
+            self._say(Opaque(FAMILY, "user_input", restore(step)))  # of a GET, which returns the whole timeline
             return
         self._end_turn()
         self._end_tool_message()
@@ -196,7 +196,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_result(self, step: FunctionResultStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "function_result", restored(step)))
+            self._say(Opaque(FAMILY, "function_result", restore(step)))
             return
         self._end_turn()
         self._results.append(self._decode_result(step))
@@ -258,7 +258,7 @@ class MessageDecoder(TraitNotes):
         parts = [] if contents is UNSET else [decode_part(wire) for wire in contents]
         first = parts[0] if parts else None
         if first is None or isinstance(first, Opaque):
-            self._say(Opaque(FAMILY, "model_output", restored(step)))
+            self._say(Opaque(FAMILY, "model_output", restore(step)))
             return
         notes: Extra = {}
         if type(content) is str:
@@ -299,7 +299,7 @@ class MessageDecoder(TraitNotes):
             notes: Extra = {"~raw:signature": Raw(encode_json(step.signature))}
             self._say(replace(reasoning, metadata=noted(reasoning.metadata, notes)))
         else:
-            self._pending_signature = (None, {BEFORE: restored(step)})
+            self._pending_signature = (None, {BEFORE: restore(step)})
 
     def _add_tagged(self, step: ThoughtStep, tag: str) -> bool:
         summary = step.summary or ()

@@ -32,7 +32,7 @@ from dragoman.codecs.google_media import OFFICE, fit_medium
 from dragoman.codecs.google_signatures import is_signed_medium
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import SharedTools, drawn_image
 from dragoman.codecs.text_offsets import TextOffsets
@@ -101,7 +101,7 @@ def _decode_media(wire: MediaContent) -> AnyPart:
             notes[field] = value
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
-        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restored(wire))
+        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restore(wire))
     if kind is not _type_of(mime, None if wire.uri is UNSET else wire.uri, kind):
         notes[KIND] = Raw(encode_json(kind.__struct_config__.tag))
     data = None if wire.data is UNSET else read_base64(wire.data, notes)

@@ -41,8 +41,8 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_others,
     fit_tier,
-    fitted,
     read_tier,
 )
 from dragoman.codecs.system_text import split_system
@@ -85,7 +85,7 @@ SETTINGS = Settings(
         Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinking_level"),
         Setting("output", None, BY_HAND, path="response_format"),
         Setting("stream"),
-        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
+        Setting("labels", write=fit_others(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
         Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("modalities", "response_modalities", write=_write_modalities),

@@ -28,7 +28,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought, is_signed_medium
 from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireValue, keep, restore, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -83,7 +83,7 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     notes: Extra = {} if step.extra is UNSET else dict(step.extra)
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
     if summary is not UNSET and (len(summary) != 1 or not any(texts) or not is_plain_text(summary[0])):
-        notes[SUMMARY] = Raw(encode_json(restored(summary)))
+        notes[SUMMARY] = Raw(encode_json(restore(summary)))
         extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
         notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
     if not notes and not texts:

@@ -16,7 +16,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_o
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.failures import failed_stream, report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import write_tokens
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import PartEncoder
@@ -117,7 +117,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         self._on_start(StreamStart())
-        part = event.part if event.candidate else transcribed(event.part, self._log)
+        part = event.part if event.candidate else as_transcript(event.part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")

@@ -45,7 +45,7 @@ from dragoman.codecs.openai_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.search_results import search_text
@@ -431,7 +431,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
             metadata=metadata,
         )
     if custom is not UNSET:
-        extra[MODELLED + "custom"] = restored(custom)
+        extra[MODELLED + "custom"] = restore(custom)
     if function is UNSET:
         function = _flat_function(extra)
         extra["~function"] = Raw(b'"absent"')

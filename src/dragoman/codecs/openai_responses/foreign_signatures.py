@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
-from dragoman.codecs.signature_tags import bound, is_tagged, read_tag, tagged
+from dragoman.codecs.signature_tags import bind_to_call, is_tagged, make_tag, read_tag
 from dragoman.ir import AnyPart, Image, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra, family_notes
 
@@ -34,7 +34,7 @@ _EMPTY_TEXT = "text"
 
 def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
     """Return the encrypted content for reasoning that another family signed."""
-    return tagged(_REDACTED if part.redacted else _READABLE, signature)
+    return make_tag(_REDACTED if part.redacted else _READABLE, signature)
 
 
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
@@ -50,11 +50,11 @@ def trailing_carrier(part: AnyPart, signature: Signature, item_id: str | UnsetTy
 
 def _kind(kind: str, part: AnyPart) -> str:
     """Return the kind, with the id of a call: clients may move the signature away from its call."""
-    return bound(kind, part.id) if isinstance(part, ToolCall) else kind
+    return bind_to_call(kind, part.id) if isinstance(part, ToolCall) else kind
 
 
 def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:
-    return Item("reasoning", id=item_id, summary=[], encrypted_content=tagged(kind, signature))
+    return Item("reasoning", id=item_id, summary=[], encrypted_content=make_tag(kind, signature))
 
 
 def read_reasoning_tag(text: str) -> tuple[Signature, bool] | None:

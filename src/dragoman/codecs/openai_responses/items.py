@@ -25,7 +25,7 @@ from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
-from dragoman.codecs.reading import WireValue, as_json, restored, spliced
+from dragoman.codecs.reading import WireValue, as_json, restore, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
@@ -81,7 +81,7 @@ def as_notes(keys: dict[str, Any] | None) -> Extra:
     """Return such keys as notes: members that the item's type does not use are kept as they were read."""
     if keys is None:
         return {}
-    return {key: value if type(value) is Raw else Raw(encode_json(restored(value))) for key, value in keys.items()}
+    return {key: value if type(value) is Raw else Raw(encode_json(restore(value))) for key, value in keys.items()}
 
 
 def decode_call(item: Item, seed: object) -> ToolCall:
@@ -183,17 +183,17 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
         summary = []
     texts = [part.text for part in summary if isinstance(part, SummaryText)]
     if len(summary) > 1 or not all(map(_is_plain, summary)):
-        notes[_SUMMARY] = Raw(encode_json(restored(summary)))
+        notes[_SUMMARY] = Raw(encode_json(restore(summary)))
     if content is UNSET:
         return SUMMARY_BREAK.join(texts)
-    notes[_CONTENT] = Raw(encode_json(restored(content)))
+    notes[_CONTENT] = Raw(encode_json(restore(content)))
     text = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
     shown = SUMMARY_BREAK.join(texts)
     if text and shown not in {"", text}:
         notes.pop(_SUMMARY, None)
-        notes["summary"] = Raw(encode_json(restored(summary)))  # one text crosses, and the reasoning says more
+        notes["summary"] = Raw(encode_json(restore(summary)))  # one text crosses, and the reasoning says more
     elif text and _SUMMARY not in notes:
-        notes[_SUMMARY] = Raw(encode_json(restored(summary)))
+        notes[_SUMMARY] = Raw(encode_json(restore(summary)))
     return text or shown
 
 

@@ -57,10 +57,10 @@ from dragoman.codecs.openai_responses.server_items import (
     role_of_item,
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
-from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
-from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
+from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, make_tag
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -195,7 +195,7 @@ class MessageDecoder(TraitNotes):
             kind = "message"
         handler = _HANDLERS.get(kind)  # type: ignore[arg-type]
         if handler is None:
-            self._add_other(restored(item), index)
+            self._add_other(restore(item), index)
         else:
             handler(self, item, index)
 
@@ -230,7 +230,7 @@ class MessageDecoder(TraitNotes):
         if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
             raise self._misfit(index, "content", "text or a list of parts", content)
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, "message", restored(item)))
+            self._turn_parts.append(Opaque(FAMILY, "message", restore(item)))
             return
         self.turn(own_role)
         parts: Any = ()
@@ -294,7 +294,7 @@ class MessageDecoder(TraitNotes):
             spelled = EASY_PARTS if item.type is UNSET else TYPED_PARTS
         first = parts[0] if parts else None
         if type(first) is not Text and type(first) is not Refusal:
-            self._say(Opaque(FAMILY, "message", restored(item)))
+            self._say(Opaque(FAMILY, "message", restore(item)))
             return
         notes = notes or {}
         if item.id is not UNSET:
@@ -329,7 +329,7 @@ class MessageDecoder(TraitNotes):
         """Add a part to the model's turn, with the signature that came before it."""
         if self._pending_signature is not None:
             signature, carrier, kind = self._pending_signature
-            is_its = is_about(tagged(kind, None), part)
+            is_its = is_about(make_tag(kind, None), part)
             signed_part = foreign_signatures.signed(part, signature, carrier) if is_its else None
             if signed_part is None:
                 self._give_up_carrier()
@@ -370,7 +370,7 @@ class MessageDecoder(TraitNotes):
             self._say(decode_reasoning(item))
             return
         kind, signature = carried
-        raw = restored(item)
+        raw = restore(item)
         if foreign_signatures.is_empty_text(kind):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
@@ -378,7 +378,7 @@ class MessageDecoder(TraitNotes):
             self._pending_signature = (signature, raw, kind)
         else:
             last = self._turn_parts[-1] if self._turn_parts else Opaque(FAMILY, "", {})
-            if not is_about(tagged(kind, None), last):
+            if not is_about(make_tag(kind, None), last):
                 last = Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
@@ -390,7 +390,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_call(self, item: Item, index: int) -> None:
         if is_run_by_server(item):
-            self._add_other(restored(item), index)
+            self._add_other(restore(item), index)
             return
         call = decode_call(item, f"{self.seed} {index}" if self.answering else index)
         if not item.call_id:
@@ -405,7 +405,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_output(self, item: Item, index: int) -> None:
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, str(item.type), restored(item)))
+            self._turn_parts.append(Opaque(FAMILY, str(item.type), restore(item)))
             return
         if self._turn_parts or self._pending_signature is not None:
             self._end_turn()

@@ -39,7 +39,7 @@ from dragoman.codecs.openai_responses.wire import (
     SummaryText,
 )
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
-from dragoman.codecs.reading import WireValue, as_json, keep, restored, spliced
+from dragoman.codecs.reading import WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -110,7 +110,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
     """Keep misplaced reasoning unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, CONTENT + "misplaced", restored(wire))
+    return Opaque(FAMILY, CONTENT + "misplaced", restore(wire))
 
 
 def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001

@@ -48,8 +48,8 @@ from dragoman.codecs.shared_settings import (
     announcing_json,
     fit_identifier,
     fit_labels,
+    fit_others,
     fit_tier,
-    fitted,
     mentions_json,
 )
 from dragoman.errors import EncodeError
@@ -98,9 +98,9 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity", "text.verbosity"),
-        Setting("labels", "metadata", write=fitted(partial(fit_labels, OPENAI_LABELS), FAMILY)),
-        Setting("safety_identifier", write=fitted(fit_identifier, FAMILY)),
-        Setting("service_tier", write=fitted(partial(fit_tier, RESPONSES_TIERS), FAMILY)),
+        Setting("labels", "metadata", write=fit_others(partial(fit_labels, OPENAI_LABELS), FAMILY)),
+        Setting("safety_identifier", write=fit_others(fit_identifier, FAMILY)),
+        Setting("service_tier", write=fit_others(partial(fit_tier, RESPONSES_TIERS), FAMILY)),
         Setting("store", read=BY_HAND, write=BY_HAND),
         Setting("prompt_cache_key"),
         Setting("prompt_cache_retention"),

@@ -18,7 +18,7 @@ from dragoman.codecs.common_losses import note_empty_model
 from dragoman.codecs.failures import failure_of, report_lost_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo, answer_head, answer_json, echo_json
@@ -268,7 +268,7 @@ class EventEncoder(BaseEventEncoder):
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return out
-        part = transcribed(part, self._log)
+        part = as_transcript(part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if self._pair is not None and not is_outcome_of(part, self._pair[0]):
             out += self._end_pair()
