@@ -56,9 +56,12 @@ def beside_calls(
     `tag_of` and `call_id_of` return None for blocks that have no tag or are not a call; `retagged` returns a carrier
     with another tag. A signature that names none of these calls stays where it is.
     """
+    for block in blocks:
+        if tag_of(block) is not None:
+            break
+    else:
+        return blocks  # as in most messages
     tags = [tag_of(block) for block in blocks]
-    if not any(tags):
-        return blocks
     owners = [None if tag is None else bound_call(tag) for tag in tags]
     if not any(owners):
         return blocks
