@@ -153,7 +153,7 @@ class TraitNotes:
         if not self.bits & PRIVATE_CONTENT and type(metadata) is not Spelling and has_private(metadata):
             self.bits |= PRIVATE_CONTENT
 
-    def spelling(self, family: str, notes: Extra) -> Metadata | None:
+    def keep_notes(self, family: str, notes: Extra) -> Metadata | None:
         """Returns a codec's notes on a node as its metadata, with their traits noted."""
         if not notes:
             return None

@@ -139,7 +139,7 @@ class MessageDecoder(TraitNotes):
             self.text(content)
         if not parts and not isinstance(parts, str):
             self.bits |= EMPTY_MESSAGE
-        return Message(role, parts, None, self.spelling(FAMILY, notes))
+        return Message(role, parts, None, self.keep_notes(FAMILY, notes))
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Add one or two messages; return whether results end the turn: a user message after it is noted as apart."""
@@ -162,7 +162,7 @@ class MessageDecoder(TraitNotes):
         parts: tuple[AnyPart, ...] = tuple([self.decode_result(block) for block in results])
         if others and any(type(block) is not ToolResultBlock for block in content[: len(results)]):
             notes = {**notes, "~order": Raw(encode_json([type(block) is ToolResultBlock for block in content]))}
-        self.messages.append(Message("tool", parts, None, self.spelling(FAMILY, notes)))
+        self.messages.append(Message("tool", parts, None, self.keep_notes(FAMILY, notes)))
         if others:
             self.turn("user")
             self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))
@@ -192,7 +192,7 @@ class MessageDecoder(TraitNotes):
                 self.metadata(piece_metadata)
         kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
         value = content if isinstance(content, str) else None if isinstance(content, list) else ""
-        return ToolResult(call_id, name, kind, value, parts, cache, self.spelling(FAMILY, notes))
+        return ToolResult(call_id, name, kind, value, parts, cache, self.keep_notes(FAMILY, notes))
 
 
 _message_keys = collect_keys(MessageWire, ("output_config",))

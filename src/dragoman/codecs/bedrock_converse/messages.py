@@ -130,7 +130,7 @@ class MessageDecoder(TraitNotes):
             notes = {**notes, **({"~content": Raw(b'"absent"')} if content is UNSET else EMPTY)}
             self.bits |= EMPTY_MESSAGE
         parts = self.decode_content(content, role) if content else ()
-        return Message(role, parts, None, self.spelling(FAMILY, notes))
+        return Message(role, parts, None, self.keep_notes(FAMILY, notes))
 
     def decode_content(self, blocks: Sequence[Block], role: str) -> str | tuple[AnyPart, ...]:
         """Decode the content of a message without results, whose turn has begun."""
@@ -170,13 +170,13 @@ class MessageDecoder(TraitNotes):
         if not results:
             self.turn("user")
             self._note_parts(others)
-            self.messages.append(Message("user", others, None, self.spelling(FAMILY, notes)))
+            self.messages.append(Message("user", others, None, self.keep_notes(FAMILY, notes)))
             return False
         if others and not all(type(part) is ToolResult for part in parts[: len(results)]):
             notes = {**notes, "~order": Raw(encode_json([type(part) is ToolResult for part in parts]))}
         for result in results:
             self._note_result(result)
-        self.messages.append(Message("tool", results, None, self.spelling(FAMILY, notes)))
+        self.messages.append(Message("tool", results, None, self.keep_notes(FAMILY, notes)))
         if others:
             self.turn("user")
             self._note_parts(others)
