@@ -12,9 +12,7 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
-from dragoman.losses import LossLog
 from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
@@ -1484,17 +1482,3 @@ def test_a_failed_choice_says_why() -> None:
     choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": "error", "error": body["choices"][0]["error"]}
     data = b"data: " + json.dumps({"id": "c", "model": "m", "choices": [choice]}).encode() + b"\n\n"
     assert b"upstream is gone" in stream.feed(data + b"data: [DONE]\n\n") + stream.close()
-
-
-@promise("law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
-@pytest.mark.parametrize("answer_id", [None, ""])
-def test_id_and_model_that_clients_expect_are_filled_in_and_noted(target: str, answer_id: str | None) -> None:
-    completion = ir.Completion((ir.Message("assistant", "hi"),), ir.Finish("stop"), id=answer_id)
-    log = LossLog()
-    encoded = codec(target).encode_response(completion, log)
-    assert encoded.body["id"]
-    assert [entry[1:4] for entry in log.entries] == [
-        ("id", "id of the answer", "noted"),
-        ("model", "empty model name", "noted"),
-    ]
