@@ -47,6 +47,7 @@ _SHARED: Final = (
     "codecs/cache_breakpoints.py",
     "codecs/claude_settings.py",
     "codecs/claude_tools.py",
+    "codecs/common_losses.py",
     "codecs/cohere_chat/foreign_signatures.py",
     "codecs/document_citations.py",
     "codecs/failures.py",

@@ -381,7 +381,7 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
             path += f".parts[{part_index}]"
     elif part_index is not None:
         path += f".tools[{part_index}]"
-    return f"{path}.{field}" if field else path
+    return at(path, field)
 
 
 def intermediate_piece(_result: ToolResult, index: int, field: str) -> str:

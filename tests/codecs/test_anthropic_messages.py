@@ -553,6 +553,13 @@ def test_a_body_without_limit_stays_without_one() -> None:
     assert losses == ()
 
 
+@promise("law:1-identity")
+def test_a_misplaced_call_keeps_its_nulls() -> None:
+    call: Json = {"type": "tool_use", "id": "a", "name": "f", "input": {}, "cache_control": None}
+    body = {"model": MODEL, "max_tokens": 100, "messages": user(call)}
+    assert encode(decode(body))[0].body == body
+
+
 @promise("law:10-bad-input-good-words")
 def test_an_unknown_role_is_refused_with_its_path() -> None:
     with pytest.raises(DecodeError) as caught:

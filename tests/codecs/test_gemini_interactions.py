@@ -9,7 +9,7 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from dragoman.codecs.google_signatures import PLACEHOLDER
-from dragoman.codecs.signature_tags import in_base64, tagged
+from dragoman.codecs.signature_tags import in_base64, make_tag
 from dragoman.errors import DecodeError
 from dragoman.sim.rules import gemini_interactions as judge
 from tests.support.cases import each
@@ -100,7 +100,7 @@ _THOUGHTS = {
     "with a summary": {**_THOUGHT, "summary": [{"type": "text", "text": "Hm."}]},
     "of another family": {
         "type": "thought",
-        "signature": in_base64(tagged("next", ir.Signature("anthropic", "abcd"))),
+        "signature": in_base64(make_tag("next", ir.Signature("anthropic", "abcd"))),
     },
     "unsigned": {"type": "thought", "signature": ""},
 }

@@ -86,19 +86,25 @@ class _TableRenderer:
 
     _handlers: Mapping[type, Callable[[Any], None]]
 
+    def __init__(self, *, expand: bool) -> None:
+        self._expand = expand
+        self._usage: dict[str, Usage] = {}
+
     def show(self, event: AnyAgentEvent) -> None:
         handle = self._handlers.get(type(event))
         if handle is not None:
             handle(event)
+
+    def _count(self, event: UsageEvent) -> None:
+        self._usage[event.model] = add_usage(self._usage.get(event.model, Usage()), event.usage)
 
 
 class PlainRenderer(_TableRenderer):
     """One line per event."""
 
     def __init__(self, *, expand: bool) -> None:
-        self._expand = expand
+        super().__init__(expand=expand)
         self._screen = terminal_of(sys.stderr)
-        self._usage: dict[str, Usage] = {}
         self._handlers = {
             TextEvent: lambda event: self._line(harmless(event.content)),
             ReasoningEvent: lambda event: self._line(harmless(event.content), dim=True),
@@ -124,9 +130,6 @@ class PlainRenderer(_TableRenderer):
         text = fold(event.result, expand=self._expand).replace("\n", "\n   ")
         self._line(self._screen.paint(f"   {text}", "red" if event.is_error else "dim"))
 
-    def _count(self, event: UsageEvent) -> None:
-        self._usage[event.model] = add_usage(self._usage.get(event.model, Usage()), event.usage)
-
     def _final(self, event: FinalEvent) -> None:
         for model, usage in self._usage.items():
             self._line(usage_line(usage, model), dim=True)
@@ -148,14 +151,13 @@ class RichRenderer(_TableRenderer):
     def __init__(self, *, expand: bool) -> None:
         from rich.console import Console
 
-        self._expand = expand
+        super().__init__(expand=expand)
         self._console = Console(stderr=True)
         self._answer = Console()
         self._status = self._console.status("thinking")
         self._status.start()
         self._calls: dict[str, ToolCallEvent] = {}
         self._results: dict[str, ToolResultEvent] = {}
-        self._usage: dict[str, Usage] = {}
         self._handlers = {
             TextEvent: lambda event: self._console.print(harmless(event.content), markup=False, highlight=False),
             ReasoningEvent: lambda event: self._console.print(
@@ -202,9 +204,6 @@ class RichRenderer(_TableRenderer):
         title = Text(harmless(call.display_name or call.tool))
         self._console.print(Panel(body, title=title, subtitle=f"{event.duration_ms:.0f} ms", border_style=border))
         self._status.update("thinking")
-
-    def _count(self, event: UsageEvent) -> None:
-        self._usage[event.model] = add_usage(self._usage.get(event.model, Usage()), event.usage)
 
     def _final(self, event: FinalEvent) -> None:
         from rich.markdown import Markdown

@@ -214,11 +214,11 @@ class GrowingPart:
                 corrected, late = _take_correction(end.metadata)
                 if isinstance(part, Text | Reasoning | Refusal):
                     changes["text"] = corrected
-            changes["metadata"] = _joined(getattr(part, "metadata", None), late)
+            changes["metadata"] = _merge_metadata(getattr(part, "metadata", None), late)
         return structs.replace(part, **changes) if changes else part
 
 
-def _joined(early: Metadata | None, late: Metadata | None) -> Metadata | None:
+def _merge_metadata(early: Metadata | None, late: Metadata | None) -> Metadata | None:
     """Merge the metadata given at the start and at the end; later values win."""
     if early is None or late is None:
         return early or late
@@ -332,7 +332,7 @@ class Accumulator:
             opening.model,
             opening.created,
             finishes,
-            opening.metadata if finished is None else _joined(opening.metadata, finished.metadata),
+            opening.metadata if finished is None else _merge_metadata(opening.metadata, finished.metadata),
             tuple(Logprobs(tuple(tokens), number) for number, tokens in sorted((self._logprobs or {}).items())),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from dragoman.codecs.common_losses import drop_signature, invent_content
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.search_results import search_as_text
@@ -46,6 +47,10 @@ class BlockEncoder:
     _request: Request | None
     _native: bool
     """The body came from this family: all of it may be sent again exactly as it was."""
+    hoisted: tuple[Message, ...] = ()
+    """System messages that cannot be sent where they are."""
+    unsent: list[Message] | None = None
+    """The model's turns of which nothing can be sent."""
 
     def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
         self._log = log
@@ -63,7 +68,7 @@ class BlockEncoder:
             return [block]
         notes = {} if part.metadata is None else part.metadata.get(self.family, {})
         if not self._to_client and "~tagged" not in notes:
-            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+            drop_signature(part, signature, self._log)
             return [block]
         if type(part) is Text and not part.text:
             return [self.signatures.tagged_signature(part, signature)]
@@ -103,6 +108,23 @@ class BlockEncoder:
     def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
         self._log.drop(part, "", name_of_part(part), why)
         return []
+
+    def _hoist(self, message: Message) -> None:
+        self.hoisted = (*self.hoisted, message)
+        self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+
+    def _lose_message(self, message: Message) -> bool:
+        """Report a message that is empty or wholly lost; return whether a text must be sent in its place."""
+        if not message.content_held:
+            self._log.drop(message, "", "empty message", "this API refuses messages without content")
+        elif message.role == "user":
+            invent_content(message, self._log)
+            return True
+        elif self.unsent is None:
+            self.unsent = [message]
+        else:
+            self.unsent.append(message)
+        return False
 
     def _lose_keys(self, message: Message, notes: Extra | None) -> None:
         """Report the keys of a message that is not sent as a separate message."""

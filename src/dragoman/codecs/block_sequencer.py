@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, opening_arguments, read_arguments, report_unparsed
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.stream_codec import BaseEventEncoder
 from dragoman.ir import (
@@ -41,7 +41,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import Extra
@@ -91,7 +90,6 @@ class SequentialEncoder(BaseEventEncoder, ABC):
 
     _begun = False
     _native = False
-    _usage: Usage | None = None
     _next_block = 0
     _closing = False
     # Fast path: the next fragment of this part is written between these bytes without further checks.
@@ -206,10 +204,6 @@ class SequentialEncoder(BaseEventEncoder, ABC):
     def _begin(self) -> list[bytes]:
         return [] if self._begun else self._on_start(StreamStart())
 
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
-
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = [] if self._begun else self._begin()
         for finish in event.others:
@@ -232,7 +226,7 @@ class SequentialEncoder(BaseEventEncoder, ABC):
         if event.candidate:
             self._log.drop(event.part, "", "a further candidate", "one answer is streamed")
             return out
-        part = self._parts[event.index] = Outgoing(event.index, transcribed(event.part, self._log))
+        part = self._parts[event.index] = Outgoing(event.index, as_transcript(event.part, self._log))
         self._queue.append(part)
         if len(self._queue) == 1:
             out += self._open(part)

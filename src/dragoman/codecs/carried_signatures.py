@@ -23,7 +23,7 @@ class CarriedSignature(Struct, frozen=True, omit_defaults=True):
 _carried = msgspec.json.Decoder(CarriedSignature).decode
 
 
-def carried_in(raw: Raw) -> CarriedSignature | None:
+def read_carried(raw: Raw) -> CarriedSignature | None:
     """Return the signature in the value, if dragoman wrote it and it is not empty."""
     try:
         carried = _carried(raw)
@@ -33,7 +33,7 @@ def carried_in(raw: Raw) -> CarriedSignature | None:
 
 
 def signature_in(raw: Raw) -> Signature | None:
-    carried = carried_in(raw)
+    carried = read_carried(raw)
     return None if carried is None else Signature(carried.family, carried.data, carried.id)
 
 

@@ -128,11 +128,11 @@ class _Thinking:
         """Return why a budget may not be sent, or ""; these rules do not apply to adaptive thinking."""
         if forces_call(self._request):
             return "thinking may not be enabled when a tool call is forced"
-        if _loops_without_thinking(self._sent()):
+        if _loops_without_thinking(self._sent_messages()):
             return "thinking may not be enabled while calls that came without thinking are answered"
         return ""
 
-    def _sent(self) -> tuple[Message, ...]:
+    def _sent_messages(self) -> tuple[Message, ...]:
         messages = self._request.messages
         if not self._unsent:
             return messages

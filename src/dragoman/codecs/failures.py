@@ -94,16 +94,16 @@ def failed_stream(finish: Finish, log: LossLog) -> StreamFailed:
     return StreamFailed(failure_of(finish))
 
 
-def _ended_with(*parts: Refusal | ToolCall) -> Completion:
+def _completion_of(*parts: Refusal | ToolCall) -> Completion:
     return Completion((Message("assistant", parts),))
 
 
 _CALL, _REFUSAL = ToolCall("call", "f"), Refusal("")
 _ENDED_WITH: dict[tuple[bool, bool], Completion] = {
     (False, False): Completion(()),
-    (True, False): _ended_with(_CALL),
-    (False, True): _ended_with(_REFUSAL),
-    (True, True): _ended_with(_REFUSAL, _CALL),
+    (True, False): _completion_of(_CALL),
+    (False, True): _completion_of(_REFUSAL),
+    (True, True): _completion_of(_REFUSAL, _CALL),
 }
 
 

@@ -74,7 +74,7 @@ class BoundedFraming:
             for payload in self._split(chunk[:room] if len(chunk) > room else chunk):
                 payloads.append(payload)  # noqa: PERF402 - a compiled extend keeps nothing of what came before a fault
             if len(chunk) > room:
-                raise self._exceeded("stream", limit)
+                raise self._limit_error("stream", limit)
         except DecodeError as error:
             if not payloads:
                 raise
@@ -115,12 +115,12 @@ class BoundedFraming:
 
     def _measure(self, length: int) -> None:
         if length > self._limits.event_bytes:
-            raise self._exceeded("event", self._limits.event_bytes)
+            raise self._limit_error("event", self._limits.event_bytes)
 
-    def _exceeded(self, what: str, limit: int) -> LimitExceeded:
+    def _limit_error(self, what: str, limit: int) -> LimitExceeded:
         return LimitExceeded(path="$", expected=f"{what} of at most {limit} bytes", got="more", source=self._source)
 
-    def _broken(self, expected: str, got: str) -> DecodeError:
+    def _malformed(self, expected: str, got: str) -> DecodeError:
         return DecodeError(path="$", expected=expected, got=got, source=self._source)
 
 
@@ -344,7 +344,7 @@ class JsonArray(BoundedFraming):
             yield from self._element(chunk[start:end])
             start = place + 1
             if self._depth < 0:
-                raise self._broken("a JSON array", "a bracket too many")
+                raise self._malformed("a JSON array", "a bracket too many")
         rest = chunk[start:]
         self._hold(rest if self._pieces else rest.lstrip(_WHITESPACE))
 
@@ -471,16 +471,16 @@ class AwsEventStream(BoundedFraming):
     def _prelude(self, buffer: bytes, start: int) -> tuple[int, int]:
         total, header_bytes, crc = _PRELUDE.unpack_from(buffer, start)
         if crc32(buffer[start : start + 8]) != crc:
-            raise self._broken("a prelude that fits its CRC", "another CRC")
+            raise self._malformed("a prelude that fits its CRC", "another CRC")
         self._measure(total)
         if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
-            raise self._broken("a frame as long as its parts", f"{total} bytes, of which {header_bytes} of headers")
+            raise self._malformed("a frame as long as its parts", f"{total} bytes, of which {header_bytes} of headers")
         return total, header_bytes
 
     def _frame(self, frame: bytes, header_bytes: int) -> bytes:
         (crc,) = struct.unpack_from(">I", frame, len(frame) - _CRC_BYTES)
         if crc32(frame[:-_CRC_BYTES]) != crc:
-            raise self._broken("a message that fits its CRC", "another CRC")
+            raise self._malformed("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
         encoded_headers, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
         head = _heads.get(encoded_headers)
@@ -492,7 +492,7 @@ class AwsEventStream(BoundedFraming):
             try:
                 headers = read_aws_headers(encoded_headers)
             except (IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
-                raise self._broken("headers of an event-stream frame", repr(error)) from error
+                raise self._malformed("headers of an event-stream frame", repr(error)) from error
             name = headers.get(":event-type") or headers.get(":exception-type") or ""
             if not name and ":error-code" in headers:
                 # A frame of type "error" has no payload; its headers hold everything.

@@ -29,7 +29,7 @@ def _made_by_the_build() -> Mapping[str, Callable[[dict[str, Any]], Callable[...
 _makers = _made_by_the_build()
 
 
-def compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
+def compile_function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
     """Return the function `generated` that the source defines; `names` are its globals, `name` is for tracebacks."""
     # The source consists of names in our own tables, never of content of a body.
     names["UNSET"] = UNSET

@@ -95,10 +95,6 @@ def _details(raw: Any) -> tuple[_Detail, ...]:
         return ()  # a detail of another shape holds nothing that we read
 
 
-def _seconds(delay: str | None) -> float | None:
-    return seconds_of((delay or "").removesuffix("s"))
-
-
 class StatusErrors:
     """The errors of one family."""
 
@@ -124,7 +120,8 @@ class StatusErrors:
         code = error.code if isinstance(error.code, int) else None
         answered = code if status is None else status
         fields = [violation.field for detail in details for violation in detail.field_violations]
-        delays = [seconds for detail in details if (seconds := _seconds(detail.retry_delay)) is not None]
+        waits = [seconds_of((detail.retry_delay or "").removesuffix("s")) for detail in details]
+        delays = [seconds for seconds in waits if seconds is not None]
         given = headers or {}
         return Failure(
             KIND_OF_WORD.get(reason or "") or KIND_OF_WORD.get(word or "") or kind_of_status(answered),
@@ -229,7 +226,7 @@ def encode_event_error(failure: Failure, family: str) -> Any:
     return {"code": code, "message": failure.message}
 
 
-def explained_by(errors: Raw, finish: Finish) -> Finish:
+def explain_finish(errors: Raw, finish: Finish) -> Finish:
     """Return the finish reason of a failed answer with the message of an error, or of its only error."""
     if finish.reason != "error":
         return finish

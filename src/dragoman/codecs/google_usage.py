@@ -15,7 +15,7 @@ from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.reading import WireReader
 from dragoman.ir import Usage
 from dragoman.ir.notes import Extra, family_notes
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 
 USAGE_METADATA = "~usageMetadata"
 """Note: the usage object of generateContent, as written."""
@@ -58,7 +58,7 @@ _reader = WireReader(_UsageWire, "gemini-interactions usage", path="$.usage")
 
 def usage_for_interactions(usage: Usage) -> dict[str, Any] | None:
     """Return the usage of an answer of generateContent for Interactions; None for any other, or a changed one."""
-    counts = _written(usage, GOOGLE, USAGE_METADATA)
+    counts = _original_counts(usage, GOOGLE, USAGE_METADATA)
     if counts is None:
         return None
     translated: dict[str, Any] = dict.fromkeys(_COUNTS.values(), 0)
@@ -76,7 +76,7 @@ def usage_for_interactions(usage: Usage) -> dict[str, Any] | None:
 
 def usage_for_generate(usage: Usage) -> dict[str, Any] | None:
     """Return the usage of an interaction for generateContent; None for any other, or a changed one."""
-    counts = _written(usage, _INTERACTIONS, INTERACTION_USAGE)
+    counts = _original_counts(usage, _INTERACTIONS, INTERACTION_USAGE)
     if counts is None or not _is_sum(counts, usage):
         return None
     translated: dict[str, Any] = {
@@ -94,7 +94,7 @@ def usage_for_generate(usage: Usage) -> dict[str, Any] | None:
 _ALWAYS = frozenset({"promptTokenCount", "candidatesTokenCount", "totalTokenCount"})
 
 
-def _written(usage: Usage, family: str, key: str) -> dict[str, Any] | None:
+def _original_counts(usage: Usage, family: str, key: str) -> dict[str, Any] | None:
     notes: Extra = family_notes(family, usage.metadata)
     if key not in notes:
         return None
@@ -191,7 +191,3 @@ def write_usage(usage: Usage, thoughts: int, cached: int | None, total: int) -> 
         if entries
     }
     return {**structs.asdict(counts), **details}
-
-
-def in_json(counts: dict[str, Any]) -> Raw:
-    return Raw(encode_json(counts))

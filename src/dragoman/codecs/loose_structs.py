@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, Union, get_args
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct, UnsetType, structs
 
-from dragoman.codecs.generated_code import compiled
+from dragoman.codecs.generated_code import compile_function
 from dragoman.codecs.wire_values import EXTRA, UNKNOWN, further_keys
 from dragoman.ir.notes import RENAMED, SINGLE
 from dragoman.ir.values import encode_json
@@ -214,7 +214,9 @@ def _narrow(kind: type[Struct], rows: list[_Row]) -> Convert:
     names["NULL"], names["TRUE"] = Raw(b"null"), Raw(b"true")
     head = ["def generated(wire):", "    known, extra = {}, {}"]
     tail = ["    if extra:", "        known['extra'] = extra", "    return Kind(**known)\n"]
-    return compiled("\n".join([*head, *(row.source(names) for row in rows), *tail]), f"strict {kind.__name__}", names)
+    return compile_function(
+        "\n".join([*head, *(row.source(names) for row in rows), *tail]), f"strict {kind.__name__}", names
+    )
 
 
 def _members(kind: Any) -> tuple[Any, ...]:

@@ -254,7 +254,7 @@ def is_refused_image(media_type: str | None, url: str | None) -> bool:
     return kind is not None and kind not in WEB_IMAGES
 
 
-def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
+def as_transcript(part: AnyPart, log: LossLog) -> AnyPart:
     """Replace streamed audio by a text, whose fragments will be the transcript; complete parts stay as they are."""
     if type(part) is not Audio or part.data or part.url or part.file_id:
         return part

@@ -252,7 +252,7 @@ def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
     """Return the bytes that an entry found by the identity of its tools keeps alive, besides the encoded ones."""
     size = 0
     for tool in tools:
-        key = _held_by(tool)
+        key = _definition_of(tool)
         size += ENTRY_BYTES + (len(key) if type(key) is Raw else 0 if key is None else _PARSED)
     return size
 
@@ -261,7 +261,7 @@ _PARSED = 4_096
 """For a schema that was built as a mapping: its size is unknown, and a thousand of them are enough."""
 
 
-def _held_by(tool: AnyTool) -> object:
+def _definition_of(tool: AnyTool) -> object:
     if isinstance(tool, ToolDefinition):
         return tool.parameters_held
     return tool.definition_held if isinstance(tool, ProviderTool) else tool.format_held

@@ -36,7 +36,7 @@ class Adapted:
 
 
 @lru_cache(maxsize=512)
-def adapted(schema: bytes, dialect_name: str) -> Adapted:
+def adapt(schema: bytes, dialect_name: str) -> Adapted:
     """Adapt a schema to a dialect. Cached, because an agent sends the same schemas on every turn."""
     schemas = _schemas()
     dialect: SchemaDialect = getattr(schemas, dialect_name)
@@ -82,7 +82,7 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
     parameters = tool.parameters_held
     if parameters is None or bytes(to_raw(parameters)) == b"null":
         return NOTHING
-    found = adapted(bytes(to_raw(parameters)), "ANTHROPIC_INPUT")
+    found = adapt(bytes(to_raw(parameters)), "ANTHROPIC_INPUT")
     if found.refusal:
         place = next((index for index, other in enumerate(tools) if other is tool), 0)
         raise EncodeError(path=f"$.tools[{place}].parameters", reason=found.refusal, target=target)
@@ -101,7 +101,7 @@ def answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw | None:
     None if Claude does not take such a schema (a recursive one, a property without a type): then the system text asks
     for it, so that the request need not be refused.
     """
-    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    found = adapt(bytes(schema), "ANTHROPIC_FORMAT")
     refusals = [f"{note.keyword}: {note.reason}" for note in found.notes if note.action == "kept"]
     if found.refusal or refusals:
         why = f"asked for in the system text: {found.refusal or refusals[0]}"

@@ -19,7 +19,8 @@ from msgspec import Raw
 
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import ItemHead
-from dragoman.ir import ContentBlock, Image, Text, ToolCall, ToolResult
+from dragoman.codecs.shared_tools import text_within
+from dragoman.ir import ContentBlock, Image, ToolCall, ToolResult
 from dragoman.ir.notes import CLIENT_ITEM, Extra
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
@@ -211,7 +212,7 @@ def write_approval(result: ToolResult, request_id: str) -> dict[str, Any]:
 
 def _text_of(result: ToolResult) -> str:
     if result.parts:
-        return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+        return text_within(result)
     value = result.value_held
     return value if type(value) is str else result.value if isinstance(result.value, str) else compact_text(value)
 

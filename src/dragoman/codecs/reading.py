@@ -295,23 +295,26 @@ def fields_beyond(wider: type[Struct], narrower: type[Struct]) -> tuple[str, ...
     return tuple(name for name in wider.__struct_fields__ if name not in narrower.__struct_fields__)
 
 
-def restored(value: Any) -> Any:
+def restore(value: Any) -> Any:
     """Return a wire value as it was written, with the extra keys of it and of the objects inside it."""
     if isinstance(value, list):
-        return [restored(piece) for piece in value]
+        return [restore(piece) for piece in value]
     if isinstance(value, Unmodelled):
         return value.raw
     if not isinstance(value, Wire):
         return value
-    inner: dict[str, Any] = {}
-    for name in value.__struct_fields__:
-        entry = getattr(value, name)
-        if entry is None:
-            inner[name] = UNSET
-        elif isinstance(entry, list | Wire):
-            inner[name] = Raw(encode_json(restored(entry)))
-    wire = structs.replace(value, **inner) if inner else value
-    return spliced(wire, {} if value.extra is UNSET else value.extra)
+    entries = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    inner = {name: restore(entry) for name, entry in entries if isinstance(entry, list | Wire)}
+    return encode_with_extra(structs.replace(value, **inner) if inner else value)
+
+
+def as_json(value: Any) -> Raw:
+    return Raw(encode_json(value))
+
+
+def encode_with_extra(wire: Wire) -> Raw:
+    """Return a wire object with its own extra keys."""
+    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
 def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
@@ -341,14 +344,14 @@ def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
         elif key.startswith((RENAMED, SINGLE)):
             is_respelled = True
     if is_respelled:
-        body = _respelled(body, extra)
+        body = _respell(body, extra)
     if not keys:
         return body
     tail = encode_json(keys)
     return tail if body == b"{}" else body[:-1] + b"," + tail[1:]
 
 
-def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
+def _respell(body: bytes, extra: Mapping[str, Any]) -> bytes:
     """Return the object with the original spelling of its keys, and lone elements without their lists."""
     entries = {}
     for name, value in _entries(body).items():
@@ -434,23 +437,24 @@ class _Lift:
             kind = fields.get(name)
             unwanted_null = kind is not None and bytes(value) == b"null" and not plan_of(kind).nullable
             if kind is None or name in known or unwanted_null:
-                extra[_safe(key)] = value
+                # A wire key that looks like one of our notes must not be read as one.
+                extra[MODELLED + key if key.startswith("~") else key] = value
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
-            known[name] = Raw(self._noted(name, value, kind, extra, deep=deep))
+            known[name] = Raw(self._lift_member(name, value, kind, extra, deep=deep))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
-    def _noted(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+    def _lift_member(self, name: str, raw: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
         """Return the member's value for the decoder; note in `extra` if a lone element became a list."""
-        lifted = self.value(raw, kind) if deep else self._listed(bytes(raw), kind)
+        lifted = self.value(raw, kind) if deep else self._as_list(bytes(raw), kind)
         if lifted[:1] == b"[" and bytes(raw).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
 
-    def _listed(self, data: bytes, kind: Any) -> bytes:
+    def _as_list(self, data: bytes, kind: Any) -> bytes:
         """Return a lone element as a list of one; anything else unchanged."""
         plan = plan_of(kind)
         is_element = self._lone_elements and plan.item is not None and not (plan.structs or plan.tagged)
@@ -497,11 +501,6 @@ class _Plan:
             self.has_unknown = True
         else:
             self.tagged[str(config.tag)] = member
-
-
-def _safe(key: str) -> str:
-    # A wire key that looks like one of our notes must not be read as one.
-    return MODELLED + key if key.startswith("~") else key
 
 
 @cache

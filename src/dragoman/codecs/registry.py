@@ -133,10 +133,10 @@ def codec(name: str) -> Codec:
     return Codec(
         name,
         profile,
-        _varied(request.decode_request, variations if folder in _READ_BY_PROFILE else {}),
-        _varied(request.encode_request, variations),
+        _with_profile(request.decode_request, variations if folder in _READ_BY_PROFILE else {}),
+        _with_profile(request.encode_request, variations),
         response.decode_response,
-        _varied(response.encode_response, variations),
+        _with_profile(response.encode_response, variations),
         errors.decode_error,
         errors.encode_error,
         _paths_in(folder, "request"),
@@ -150,7 +150,7 @@ def _dataset_codec(name: str) -> Codec:
     return found
 
 
-def _varied(encode: Any, variations: dict[str, Profile]) -> Any:
+def _with_profile(encode: Any, variations: dict[str, Profile]) -> Any:
     return partial(encode, **variations) if variations else encode
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Raw
 
@@ -10,10 +10,6 @@ from dragoman.ir import SearchResult, Text
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
-
-NOT_SENT: Final = "[This message held nothing that can be shown here.]"
-"""Replaces a turn of which nothing could be sent: an empty turn would be refused, or read as no answer."""
-
 
 _TITLE_KEYS = frozenset({"source", "title", "content", "citations", "type", "cache_control"})
 

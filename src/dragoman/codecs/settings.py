@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, Struct
 
-from dragoman.codecs.generated_code import compiled
+from dragoman.codecs.generated_code import compile_function
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.wire_values import Wire
 from dragoman.ir import Request
@@ -152,7 +152,7 @@ class Settings:
             names[f"write_{row.field}"] = row.write
         names["BESIDE"] = frozenset(key for row in self._beside for key in row.found_by)
         names["take_keys"], names["put_keys"] = self._take_keys, self._put_keys
-        return compiled(source, f"settings of {self._wire.__name__}", names)
+        return compile_function(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
         arguments = {name: self._read_value(name, default) for name, default in _defaults(Request).items()}
@@ -200,10 +200,10 @@ class Settings:
             else:
                 arguments.append(self._write_value(row, _absent(default)))
         given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
-        lost = [name for name in SETTING_NAMES if self._lost(name)]
+        lost = [name for name in SETTING_NAMES if self._why_lost(name)]
         losses = "".join(
             f"        if {_is_set(name)}{self._unless(name)}:\n"
-            f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._lost(name)!r})\n"
+            f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._why_lost(name)!r})\n"
             for name in lost
         )
         check = f"    if {_is_any_set(lost)}:\n{losses}" if lost else ""
@@ -214,7 +214,7 @@ class Settings:
         check = f"    if {_is_any_set(fields)}:\n        return put_keys(request, log, extra)\n" if fields else ""
         return f"def generated(request, log, extra):\n{check}    return extra\n"
 
-    def _lost(self, field: str) -> str:
+    def _why_lost(self, field: str) -> str:
         """Return why a field cannot be written; empty for one that can."""
         row = self._rows.get(field)
         return NO_SUCH_SETTING if row is None else row.lost
@@ -348,7 +348,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     for name in names:
         absent = _absent(defaults[name])
         lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]
-    return compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
+    return compile_function("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
 
 
 def _absent(default: Any) -> str:

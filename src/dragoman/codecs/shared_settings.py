@@ -44,7 +44,7 @@ def fit_labels(rules: LabelRules, labels: dict[str, str], request: Request, log:
     return kept or UNSET
 
 
-def fitted(fit: Callable[[Any, Request, LossLog], Any], *families: str) -> Callable[[Any, Request, LossLog], Any]:
+def fit_others(fit: Callable[[Any, Request, LossLog], Any], *families: str) -> Callable[[Any, Request, LossLog], Any]:
     """Return a writer for the table of settings: a value of these families as it is, any other as `fit` returns it."""
     return lambda value, request, log: value if request.origin in families else fit(value, request, log)
 

@@ -30,6 +30,7 @@ from dragoman.ir import (
     ServerToolResult,
     Text,
     ToolChoice,
+    ToolResult,
 )
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -108,7 +109,7 @@ def beyond(family: str, definition: Mapping[str, Any], *known: str) -> Fields:
     return {"metadata": {family: rest}} if rest else {}
 
 
-def written_out(*pieces: object) -> Fields:
+def output_text(*pieces: object) -> Fields:
     """Return `parts` with the output of a program as one text."""
     text = "\n".join(piece.rstrip("\n") for piece in pieces if isinstance(piece, str) and piece.strip())
     return {"parts": (Text(text),)} if text else {}
@@ -150,7 +151,7 @@ def read_location(value: object) -> Location | None:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def given(**fields: Any) -> Fields:
+def non_empty(**fields: Any) -> Fields:
     """Return the fields that are not empty."""
     return {
         key: list(value) if isinstance(value, tuple) else value
@@ -173,7 +174,7 @@ def parameters_of_custom(tool: CustomTool, log: LossLog) -> Raw:
 def write_location(location: Location | None) -> Fields | None:
     if location is None:
         return None
-    return {"type": "approximate"} | given(
+    return {"type": "approximate"} | non_empty(
         city=location.city, region=location.region, country=location.country, timezone=location.timezone
     )
 
@@ -202,7 +203,8 @@ def code_of(call: ServerToolCall) -> str:
     )
 
 
-def text_within(result: ServerToolResult) -> str:
+def text_within(result: ToolResult | ServerToolResult) -> str:
+    """Return the texts in a result, each in a line of its own."""
     return "\n".join(part.text for part in result.parts if isinstance(part, Text))
 
 

@@ -20,11 +20,11 @@ from dragoman.codecs.signature_tags import (
     SIGNED,
     SIGNED_AFTER,
     TAG,
-    bound,
+    bind_to_call,
     bound_call,
     is_about,
+    make_tag,
     read_tag,
-    tagged,
 )
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
@@ -56,6 +56,11 @@ def beside_calls(
     `tag_of` and `call_id_of` return None for blocks that have no tag or are not a call; `retagged` returns a carrier
     with another tag. A signature that names none of these calls stays where it is.
     """
+    for block in blocks:
+        if tag_of(block) is not None:
+            break
+    else:
+        return blocks  # as in most messages
     tags = [tag_of(block) for block in blocks]
     owners = [None if tag is None else bound_call(tag) for tag in tags]
     if not any(owners):
@@ -76,7 +81,7 @@ def beside_calls(
         if place in carriers:
             carrier = blocks[carriers[place]]
             found = read_tag(str(tags[carriers[place]]))
-            tag = None if found is None else tagged(bound(_NEXT, str(ids[place])), found[1])
+            tag = None if found is None else make_tag(bind_to_call(_NEXT, str(ids[place])), found[1])
             moved.append(carrier if tag is None else retagged(carrier, tag))
         if place not in taken and not (owners[place] is not None and tags[place] in copies):
             moved.append(block)
@@ -111,12 +116,12 @@ class SignatureBlocks(Generic[Block]):
 
     def tagged_reasoning(self, part: Reasoning, signature: Signature) -> Block:
         """Return a block for reasoning of another family."""
-        return self._block(part.text, tagged(_REDACTED if part.redacted else _READABLE, signature))
+        return self._block(part.text, make_tag(_REDACTED if part.redacted else _READABLE, signature))
 
     def tagged_signature(self, part: AnyPart, signature: Signature) -> Block:
         """Return a block with the signature of a part that has no slot for one; it also replaces an empty text."""
         kind = _EMPTY_TEXT if self.stands_alone(part) else self._kind(_NEXT, part)
-        return self._block("", tagged(kind, signature))
+        return self._block("", make_tag(kind, signature))
 
     def stands_alone(self, part: AnyPart) -> bool:
         """Whether the block with its signature replaces this part: an empty text."""
@@ -124,12 +129,12 @@ class SignatureBlocks(Generic[Block]):
 
     def trailing_signature(self, part: AnyPart, signature: Signature) -> Block:
         """Return a block with the signature of the part before it: a stream may know it only after sending the part."""
-        return self._block("", tagged(self._kind(_PREVIOUS, part), signature))
+        return self._block("", make_tag(self._kind(_PREVIOUS, part), signature))
 
     def _kind(self, kind: str, part: AnyPart) -> str:
         """Return the kind with the id of a call, unless its tag came without one: then it is sent back without."""
         is_named = isinstance(part, ToolCall) and self._note(part) not in _UNBOUND
-        return bound(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
+        return bind_to_call(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
 
     def _note(self, part: Text | ToolCall) -> Raw | None:
         return None if part.metadata is None else part.metadata.get(self._family, {}).get("~tagged")

@@ -28,7 +28,7 @@ def is_tagged(text: object) -> bool:
     return isinstance(text, str) and text.startswith(TAG)
 
 
-def tagged(kind: str, signature: Signature | None) -> str:
+def make_tag(kind: str, signature: Signature | None) -> str:
     if signature is None:
         return f"{TAG}{kind}:::"
     item_id = "" if signature.id is None else f"={_escape(signature.id)}"
@@ -41,7 +41,7 @@ def read_tag(text: str) -> tuple[str, Signature] | None:
     family, _, rest = rest.partition(":")
     item_id, _, data = rest.partition(":")
     signature = Signature(_unescape(family), data, _unescape(item_id[1:]) if item_id else None)
-    return (kind, signature) if tagged(kind, signature) == text else None
+    return (kind, signature) if make_tag(kind, signature) == text else None
 
 
 _IN_BASE64 = "ZHJhZ29tYW46MT"
@@ -64,7 +64,7 @@ def from_base64(text: str) -> str | None:
     return tag if tag.startswith(TAG) else None
 
 
-def bound(kind: str, call_id: str) -> str:
+def bind_to_call(kind: str, call_id: str) -> str:
     """Return a kind that names the call it is about: clients may move blocks, but keep ids."""
     return f"{kind}={_escape(call_id)}"
 

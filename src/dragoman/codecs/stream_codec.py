@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dragoman.codecs.framing import BoundedFraming
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError, IllegalEvent
-from dragoman.ir import AnyEvent
+from dragoman.ir import AnyEvent, Usage, UsageUpdate
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -55,6 +55,8 @@ class BaseEventEncoder:
 
     texts: Texts | None = None
     """The text of each part, if an accumulator keeps it: formats that repeat earlier text read it there."""
+    _usage: Usage | None = None
+    """The token counts, which are written when the answer ends."""
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         raise NotImplementedError
@@ -66,6 +68,10 @@ class BaseEventEncoder:
     def close(self) -> bytes:
         """Return what follows the last event."""
         return b""
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
 
 
 class StreamCodec:

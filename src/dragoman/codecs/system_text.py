@@ -1,17 +1,29 @@
-"""System messages for APIs that take one string at the front."""
+"""System messages at the front, for APIs that have a field for them."""
 
 from __future__ import annotations
 
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.ir import Message, Text
+from dragoman.ir.notes import family_notes
 from dragoman.losses import LossLog
 
 _PLAIN = "system instructions of this API are plain text"
 _LOST = {
-    "cache": ("cache mark", "prompts are cached automatically by this API"),
+    "cache": ("cache mark", CACHED),
     "citations": ("citations", _PLAIN),
     "signature": ("signature", _PLAIN),
 }
+
+
+def count_leading_system(messages: tuple[Message, ...], family: str) -> int:
+    """Return how many messages the `system` field holds; an inline system message at the start is not one of them."""
+    count = 0
+    for message in messages:
+        if message.role != "system" or "~inline" in family_notes(family, message.metadata):
+            break
+        count += 1
+    return count
 
 
 def split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | None, tuple[Message, ...]]:

@@ -32,14 +32,14 @@ def take_unknown_keys(payload: bytes, kind: Any, extra: Extra, apart: frozenset[
 
     Objects of `apart`, and those whose structs have `extra` themselves, stay as they are: the codec reads their keys.
     """
-    return bytes(_taken(Raw(payload), kind, extra, apart))
+    return bytes(_take(Raw(payload), kind, extra, apart))
 
 
-def _taken(raw: Raw, kind: Any, extra: Extra, apart: frozenset[type]) -> Raw:
+def _take(raw: Raw, kind: Any, extra: Extra, apart: frozenset[type]) -> Raw:
     plan = plan_of(kind)
     first = bytes(raw).lstrip()[:1]
     if first == b"[" and plan.item is not None:
-        return Raw(encode_json([_taken(item, plan.item, extra, apart) for item in _items(raw)]))
+        return Raw(encode_json([_take(item, plan.item, extra, apart) for item in _items(raw)]))
     if first != b"{" or not (plan.structs or plan.tagged):
         return raw
     entries = _entries(raw)
@@ -50,7 +50,7 @@ def _taken(raw: Raw, kind: Any, extra: Extra, apart: frozenset[type]) -> Raw:
     fields, tag = fields_of(found), found.__struct_config__.tag_field
     for key, value in entries.items():
         if key in fields:
-            known[key] = _taken(value, fields[key], extra, apart)
+            known[key] = _take(value, fields[key], extra, apart)
         elif key == tag or not found.__struct_config__.forbid_unknown_fields:
             known[key] = value
         elif bytes(value) != b"null":

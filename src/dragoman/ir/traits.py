@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from msgspec.structs import force_setattr, replace
 
-from dragoman.ir.notes import ADDED, SPELLINGS, Spelling, has_note, is_spelling
-from dragoman.ir.parts import AnyPart, Opaque, Text
+from dragoman.ir.messages import Message
+from dragoman.ir.notes import ADDED, SPELLINGS, Extra, Spelling, has_note, is_spelling
+from dragoman.ir.parts import AnyPart, Opaque, Text, ToolCall
 from dragoman.ir.requests import AnyTool, ProviderTool, Request, ToolDefinition
 from dragoman.ir.values import Metadata
 
@@ -151,6 +152,32 @@ class TraitNotes:
     def metadata(self, metadata: Metadata) -> None:
         if not self.bits & PRIVATE_CONTENT and type(metadata) is not Spelling and has_private(metadata):
             self.bits |= PRIVATE_CONTENT
+
+    def keep_notes(self, family: str, notes: Extra) -> Metadata | None:
+        """Returns a codec's notes on a node as its metadata, with their traits noted."""
+        if not notes:
+            return None
+        metadata: Metadata = {family: notes}
+        self.metadata(metadata)
+        return metadata
+
+    def message(self, message: Message) -> None:
+        """Notes the traits of a message other than a tool message, whose turn has begun."""
+        if message.metadata is not None:
+            self.metadata(message.metadata)
+        content = message.content_held
+        if type(content) is str:
+            self.text(content)
+            return
+        if not content:
+            self.bits |= EMPTY_MESSAGE
+        for part in content:
+            if type(part) is ToolCall:
+                self.call(part.id, part.name)
+                if part.metadata is not None:
+                    self.metadata(part.metadata)
+            else:
+                self.part(part)  # type: ignore[arg-type]
 
     def part(self, part: AnyPart) -> None:
         """Notes the traits of a part other than a call or a result."""

@@ -95,7 +95,7 @@ class CacheMarks:
     def _decide(self) -> dict[int, WireValue]:
         plan: dict[int, WireValue] = {}
         marked = []
-        for node in self._marked():
+        for node in self._marked_nodes():
             if isinstance(node, Text) and not node.text.strip():
                 plan[id(node)] = UNSET
                 self._log.drop(node, "cache", "cache mark", "this API refuses a mark on blank text")
@@ -104,7 +104,7 @@ class CacheMarks:
         most = PROFILE.cache_marks
         return plan | fit_marks(marked, most, _FIVE_MINUTES, self._log, used=int(self._request.cache is not None))
 
-    def _marked(self) -> Iterator[Marked]:
+    def _marked_nodes(self) -> Iterator[Marked]:
         """Yield marked nodes in the server's caching order: tools, system, messages; a result's parts before it."""
         for tool in self._request.tools:
             if _is_marked(tool):

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.wire import ThinkingBlock
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.signature_tags import SIGNED, is_tagged, tagged
+from dragoman.codecs.signature_tags import SIGNED, is_tagged, make_tag
 from dragoman.ir import Metadata, Reasoning, Signature, Text
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 FAMILY = "anthropic"
 
 _TAGGED: Metadata = {FAMILY: SIGNED}
-_UNSIGNED = tagged("unsigned", None)
+_UNSIGNED = make_tag("unsigned", None)
 
 _blocks: SignatureBlocks[ThinkingBlock] = SignatureBlocks(FAMILY, ThinkingBlock)
 tagged_signature = _blocks.tagged_signature

@@ -18,8 +18,9 @@ from dragoman.codecs.shared_tools import (
     code_of,
     count_of,
     forged_id,
-    given,
     mappings,
+    non_empty,
+    output_text,
     pages_of,
     query_of,
     read_location,
@@ -27,7 +28,6 @@ from dragoman.codecs.shared_tools import (
     text_within,
     texts,
     write_location,
-    written_out,
 )
 from dragoman.codecs.signature_tags import TAG
 from dragoman.ir import AnyTool, Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
@@ -83,11 +83,11 @@ class HostedTools(SharedTools):
         if tool.kind == "mcp":
             only = {"default_config": {"enabled": False}} if tool.allowed_tools else {}
             configs = {name: {"enabled": True} for name in tool.allowed_tools}
-            return {"type": "mcp_toolset", "mcp_server_name": tool.name} | only | given(configs=configs or None)
+            return {"type": "mcp_toolset", "mcp_server_name": tool.name} | only | non_empty(configs=configs or None)
         if tool.kind not in _DATED:
             return None
         kind, name = _DATED[tool.kind]
-        return {"type": kind, "name": name} | given(
+        return {"type": kind, "name": name} | non_empty(
             max_uses=tool.max_uses,
             allowed_domains=tool.allowed_domains,
             blocked_domains=tool.blocked_domains,
@@ -109,7 +109,8 @@ class HostedTools(SharedTools):
     def write_servers(self, tools: Iterable[AnyTool]) -> Extra | None:
         """Return the request key that holds the addresses of the toolsets' servers."""
         servers = [
-            {"type": "url", "url": tool.server_url, "name": tool.name} | given(authorization_token=tool.authorization)
+            {"type": "url", "url": tool.server_url, "name": tool.name}
+            | non_empty(authorization_token=tool.authorization)
             for tool in tools
             if isinstance(tool, ProviderTool) and tool.kind == "mcp" and tool.definition is None
         ]
@@ -172,7 +173,8 @@ class HostedTools(SharedTools):
         if result.kind not in _RESULT_OF:
             return None
         kind, write = _RESULT_OF[result.kind]
-        content: Any = {"type": f"{kind}_tool_result_error", "error_code": _error_code(result.error)}
+        code = result.error if result.error in _ERRORS else "unavailable"
+        content: Any = {"type": f"{kind}_tool_result_error", "error_code": code}
         return {
             "type": f"{kind}_tool_result",
             "tool_use_id": forged_id("srvtoolu_", result.tool_call_id),
@@ -243,12 +245,12 @@ def _read_page(content: object) -> Fields:
     document: Any = page.get("content") if isinstance(page.get("content"), dict) else {}
     source: Any = document.get("source") if isinstance(document.get("source"), dict) else {}
     fields = {"sources": (Citation(text_of(page.get("url")), text_of(document.get("title"))),)}
-    return fields | (written_out(source.get("data")) if source.get("type") == "text" else {})
+    return fields | (output_text(source.get("data")) if source.get("type") == "text" else {})
 
 
 def _read_run(content: object) -> Fields:
     run: Any = content if isinstance(content, dict) else {}
-    shown = written_out(run.get("stdout"), run.get("stderr"), run.get("content"))
+    shown = output_text(run.get("stdout"), run.get("stderr"), run.get("content"))
     code = run.get("return_code")
     return shown if code in (None, 0) else shown | {"error": f"exit code {code}"}
 
@@ -256,15 +258,15 @@ def _read_run(content: object) -> Fields:
 def _read_names(content: object) -> Fields:
     references = content.get("tool_references") if isinstance(content, dict) else None
     names = [str(one.get("tool_name")) for one in mappings(references)]
-    return written_out(", ".join(names))
+    return output_text(", ".join(names))
 
 
 def _read_any(content: object) -> Fields:
     if isinstance(content, str):
-        return written_out(content)
+        return output_text(content)
     blocks = content if isinstance(content, list) else [content]
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
-    return written_out(*texts)
+    return output_text(*texts)
 
 
 _RESULTS: dict[str, tuple[HostedKind, Callable[[object], Fields]]] = {
@@ -320,7 +322,3 @@ _RESULT_OF: dict[HostedKind, tuple[str, Callable[[ServerToolResult], Any]]] = {
     "code_execution": ("code_execution", _write_run),
 }
 _ERRORS = frozenset({"invalid_tool_input", "unavailable", "max_uses_exceeded", "too_many_requests", "query_too_long"})
-
-
-def _error_code(error: str | None) -> str:
-    return error if error in _ERRORS else "unavailable"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall, ToolResult
 from dragoman.ir.notes import TOOL_REFERENCE
 from dragoman.ir.values import note
@@ -106,7 +107,7 @@ class _Places:
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._messages = messages
-        self._leading = leading_system(messages)
+        self._leading = count_leading_system(messages, FAMILY)
         self._starts: list[tuple[int, int]] = []
         self._blocks: dict[int, list[int]] = {}
 
@@ -196,15 +197,3 @@ def _response_path(
 
 
 response_paths = paths_by_tables(_response_path)
-
-
-def leading_system(messages: tuple[Message, ...]) -> int:
-    """Return how many messages the `system` field holds; an inline system message at the start is not one of them."""
-    count = 0
-    for message in messages:
-        if message.role != "system":
-            break
-        if message.metadata is not None and "~inline" in message.metadata.get(FAMILY, {}):
-            break
-        count += 1
-    return count

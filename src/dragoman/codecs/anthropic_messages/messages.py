@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark
-from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, own
+from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import (
     Block,
@@ -28,8 +28,9 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.result_errors import states_success
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.settings import collect_keys
@@ -50,7 +51,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
@@ -62,7 +63,6 @@ NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
-NOT_SENT = "[This message held nothing that can be shown here.]"
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,14 +139,7 @@ class MessageDecoder(TraitNotes):
             self.text(content)
         if not parts and not isinstance(parts, str):
             self.bits |= EMPTY_MESSAGE
-        return Message(role, parts, None, self._noted(notes))
-
-    def _noted(self, notes: Extra) -> Metadata | None:
-        if not notes:
-            return None
-        metadata = {FAMILY: notes}
-        self.metadata(metadata)
-        return metadata
+        return Message(role, parts, None, self.keep_notes(FAMILY, notes))
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Add one or two messages; return whether results end the turn: a user message after it is noted as apart."""
@@ -169,7 +162,7 @@ class MessageDecoder(TraitNotes):
         parts: tuple[AnyPart, ...] = tuple([self.decode_result(block) for block in results])
         if others and any(type(block) is not ToolResultBlock for block in content[: len(results)]):
             notes = {**notes, "~order": Raw(encode_json([type(block) is ToolResultBlock for block in content]))}
-        self.messages.append(Message("tool", parts, None, self._noted(notes)))
+        self.messages.append(Message("tool", parts, None, self.keep_notes(FAMILY, notes)))
         if others:
             self.turn("user")
             self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))
@@ -199,7 +192,7 @@ class MessageDecoder(TraitNotes):
                 self.metadata(piece_metadata)
         kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
         value = content if isinstance(content, str) else None if isinstance(content, list) else ""
-        return ToolResult(call_id, name, kind, value, parts, cache, self._noted(notes))
+        return ToolResult(call_id, name, kind, value, parts, cache, self.keep_notes(FAMILY, notes))
 
 
 _message_keys = collect_keys(MessageWire, ("output_config",))
@@ -212,7 +205,7 @@ def decode_blocks(
     """Decode the parts of one message; `server_names` collects call names, which results of server calls need."""
     parts: list[AnyPart] = []
     carrier: ThinkingBlock | None = None  # carries the signature of the next part
-    for block in _beside_calls(blocks):
+    for block in beside_calls(blocks, _tag_of, _call_id_of, _retag):
         part: AnyPart
         kind = type(block)
         if kind is TextBlock and block.citations is block.cache_control is block.extra is UNSET:
@@ -235,23 +228,16 @@ def decode_blocks(
                 continue
             part = tagged
         else:
-            part = _decode_misplaced(block) if kind is ToolUseBlock else named(decode_part(block), server_names)
+            is_misplaced = kind is ToolUseBlock
+            part = _decode_misplaced(block) if is_misplaced else name_server_result(decode_part(block), server_names)
             notes.part(part)
         if carrier is not None:
-            part = _signed(carrier, part, parts)
+            part = _sign(carrier, part, parts)
             carrier = None
         parts.append(part)
     if carrier is not None:
         parts.append(decode_part(carrier))
     return parts
-
-
-def _beside_calls(blocks: Sequence[Any]) -> Sequence[Any]:
-    """Return the blocks with the signature of each call next to its call, wherever the client put it."""
-    for block in blocks:
-        if _tag_of(block) is not None:
-            return beside_calls(blocks, _tag_of, _call_id_of, lambda carrier, tag: replace(carrier, signature=tag))
-    return blocks
 
 
 def _tag_of(block: Any) -> str | None:
@@ -261,6 +247,10 @@ def _tag_of(block: Any) -> str | None:
 
 def _call_id_of(block: Any) -> str | None:
     return block.id if type(block) is ToolUseBlock else None
+
+
+def _retag(carrier: Any, tag: str) -> Any:
+    return replace(carrier, signature=tag)
 
 
 def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool) -> AnyPart | Signature | None:
@@ -276,10 +266,10 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
 
 def _decode_misplaced(block: ToolUseBlock) -> Opaque:
     """Keep a misplaced call unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "tool_use", restored(block))
+    return Opaque(FAMILY, "tool_use", restore(block))
 
 
-def _signed(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
+def _sign(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
     signature = foreign_signatures.read_tagged(carrier)
     tag = str(carrier.signature)
@@ -290,7 +280,7 @@ def _signed(carrier: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyP
     return signed
 
 
-def named(part: AnyPart, names: dict[str, str]) -> AnyPart:
+def name_server_result(part: AnyPart, names: dict[str, str]) -> AnyPart:
     """Name a server result after its call; a server call records its name in `names`."""
     if type(part) is ServerToolCall:
         names[part.id] = part.name
@@ -350,10 +340,6 @@ class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
     _noted: tuple[tuple[int, Extra], ...] = ()
-    hoisted: tuple[Message, ...] = ()
-    """System messages that the API does not allow at their position."""
-    unsent: list[Message] | None = None
-    """The model's turns of which nothing can be sent."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -384,7 +370,7 @@ class MessageEncoder(PartEncoder):
                 self._encode_nothing(message, wires, None)
             turn = None
         for index, notes in self._noted:
-            wires[index] = _finished(wires[index], notes)
+            wires[index] = _apply_notes(wires[index], notes)
         return wires
 
     def _encode_noted(
@@ -419,8 +405,7 @@ class MessageEncoder(PartEncoder):
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
         role, content = message.role, message.content_held
         if role == "system" and not self._stands_inline(notes):
-            self.hoisted = (*self.hoisted, message)
-            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            self._hoist(message)
             return
         blocks: Any = content if isinstance(content, str) else self.encode_blocks(content, role)
         if blocks or isinstance(content, str):
@@ -433,15 +418,8 @@ class MessageEncoder(PartEncoder):
         role = message.role
         if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
-        elif not message.content_held:
-            self._log.drop(message, "", "empty message", "this API refuses messages without content")
-        elif role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+        elif self._lose_message(message):
             wires.append(MessageWire(role, NOT_SENT))
-        elif self.unsent is None:
-            self.unsent = [message]
-        else:
-            self.unsent.append(message)
 
     def _stands_inline(self, notes: Extra | None) -> bool:
         if notes is not None and "~inline" in notes:
@@ -455,13 +433,15 @@ class MessageEncoder(PartEncoder):
         for part in parts:
             if type(part) is Text:
                 crossed = crossed or called
-                if part.cache is None and part.signature is None and not part.citations and not own(part.metadata):
+                plain = part.cache is None and part.signature is None and not part.citations
+                if plain and not family_notes(FAMILY, part.metadata):
                     blocks.append(TextBlock(part.text))
                     continue
             elif type(part) is ToolCall and role == "assistant":
                 called = True
                 arguments = part.arguments_held
-                if part.signature is None and part.cache is None and type(arguments) is Raw and not own(part.metadata):
+                plain = part.signature is None and part.cache is None and type(arguments) is Raw
+                if plain and not family_notes(FAMILY, part.metadata):
                     blocks.append(ToolUseBlock(part.id, part.name, arguments))
                 else:
                     blocks += self._encode_call(part)
@@ -481,7 +461,7 @@ class MessageEncoder(PartEncoder):
         return sorted(blocks, key=_is_call)
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        exact_arguments, notes = call.arguments_held, own(call.metadata)
+        exact_arguments, notes = call.arguments_held, family_notes(FAMILY, call.metadata)
         arguments: Any = arguments_as_object(call)
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
@@ -502,7 +482,7 @@ class MessageEncoder(PartEncoder):
             value = result.value_held
             if type(value) is str and value:
                 return ToolResultBlock(result.tool_call_id, value)
-        notes = own(metadata)
+        notes = family_notes(FAMILY, metadata)
         failed = result.kind == "error"
         content = self._result_content(result, notes)
         if not content and "~content" in notes:
@@ -516,7 +496,7 @@ class MessageEncoder(PartEncoder):
     def _result_content(self, result: ToolResult, notes: Extra) -> WireValue:
         if result.parts or result.kind == "multimodal":
             blocks: list[WireValue] = []
-            for part in result.parts if self._native else self._unmixed(result.parts):
+            for part in result.parts if self._native else self._separate_searches(result.parts):
                 if type(part) is Text and not part.text.strip() and not self._native:
                     continue  # 400: text content blocks must be non-empty
                 blocks += self.encode_part(part, "tool result")
@@ -532,7 +512,7 @@ class MessageEncoder(PartEncoder):
         empty = result.kind == "error" and bytes(to_raw(exact_value)) == b"null"
         return "" if empty or "~content" in notes else compact_text(exact_value)
 
-    def _unmixed(self, parts: tuple[AnyPart, ...]) -> Iterable[AnyPart]:
+    def _separate_searches(self, parts: tuple[AnyPart, ...]) -> Iterable[AnyPart]:
         """Return the parts of a result; search results beside anything else as text, because this API refuses both."""
         searches = sum(type(part) is SearchResult for part in parts)
         if not 0 < searches < len(parts):
@@ -554,7 +534,7 @@ def _is_call(block: WireValue) -> bool:
     return isinstance(block, ToolUseBlock) or (isinstance(block, Raw) and b'"type":"tool_use"' in bytes(block)[:18])
 
 
-def _finished(wire: MessageWire, notes: Extra) -> WireValue:
+def _apply_notes(wire: MessageWire, notes: Extra) -> WireValue:
     """Return the message with its further keys, and with results at their original positions."""
     if "~order" in notes:
         order: list[bool] = parse_json(notes["~order"])

@@ -33,6 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.document_citations import for_messages, place_in_messages
 from dragoman.codecs.media import (
     TEXT_TYPES,
@@ -44,7 +45,7 @@ from dragoman.codecs.media import (
     type_of_address,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, keep, restore, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.codecs.wire_values import Unmodelled, Wire
@@ -68,7 +69,7 @@ from dragoman.ir import (
     Text,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, TOOL_REFERENCE, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, TOOL_REFERENCE, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json, to_raw
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
@@ -237,7 +238,7 @@ def _decode_reference(raw: Raw) -> Opaque | Text:
 
 
 def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
-    raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
+    raw = encode_with_extra(wire)
     part = read_search_result(raw, FAMILY)
     if part is None:
         return _decode_unmodelled(Unmodelled(raw))
@@ -247,13 +248,13 @@ def _decode_search_result(wire: SearchResultBlock) -> AnyPart:
         mark = None if bytes(wire.cache_control) == b"null" else _marks.read(bytes(wire.cache_control))
     except DecodeError:
         return _decode_unmodelled(Unmodelled(raw))
-    notes = dict(own(part.metadata))
+    notes = dict(family_notes(FAMILY, part.metadata))
     cache = decode_mark(mark, notes)
     return structs.replace(part, cache=cache, metadata={FAMILY: notes} if notes else None)
 
 
 def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResult | Text:
-    raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
+    raw = encode_with_extra(wire)
     return _decode_unmodelled(Unmodelled(raw))
 
 
@@ -270,7 +271,7 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
 
 def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
     """Keep a misplaced call or result unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, "tool_use" if isinstance(wire, ToolUseBlock) else "tool_result", restored(wire))
+    return Opaque(FAMILY, "tool_use" if isinstance(wire, ToolUseBlock) else "tool_result", restore(wire))
 
 
 _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
@@ -337,7 +338,7 @@ class PartEncoder(BlockEncoder):
         return self._marks.of(node)
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if TOOL_REFERENCE in notes and parse_json(notes[TOOL_REFERENCE])["tool_name"] == part.text:
             return [notes[TOOL_REFERENCE]]
         citations = self._encode_citations(part, notes)
@@ -358,7 +359,7 @@ class PartEncoder(BlockEncoder):
 
     def encode_citation(self, part: Text, citation: Citation) -> WireValue:
         """Return the citation, or None if it cannot be sent: pages need the index that this API gave them."""
-        raw = own(citation.metadata).get("~citation")
+        raw = family_notes(FAMILY, citation.metadata).get("~citation")
         if raw is not None:
             return raw
         placed = for_messages(citation)
@@ -414,7 +415,7 @@ class PartEncoder(BlockEncoder):
         if role == "assistant":
             self.needs_old_version = True
         self._withhold_signature(part)
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         source: Any = UNSET
         if "source" not in notes and MODELLED + "source" not in notes:
             source = self._document_source(part)
@@ -434,7 +435,7 @@ class PartEncoder(BlockEncoder):
             switch if inner is None else spliced(switch, inner),  # type: ignore[arg-type]
             self.mark(part),
         )
-        return [_respliced(block, notes)]
+        return [_splice_source(block, notes)]
 
     def _cites(self, part: Document, request: Request) -> bool | None:
         """Return the citations switch of a document: all or none may have it, and none if the answer has a format."""
@@ -476,11 +477,11 @@ class PartEncoder(BlockEncoder):
 
     def _image_block(self, part: Image, source: Base64Source | UrlSource | FileSource) -> list[WireValue]:
         self._withhold_signature(part)
-        return [_respliced(ImageBlock(source, self.mark(part)), own(part.metadata))]
+        return [_splice_source(ImageBlock(source, self.mark(part)), family_notes(FAMILY, part.metadata))]
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
 
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
         if not (part.transcript or "").strip():
@@ -494,7 +495,7 @@ class PartEncoder(BlockEncoder):
         return [TextBlock(part.text)] if part.text.strip() or self._native else []
 
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
-        notes, signature = own(part.metadata), part.signature
+        notes, signature = family_notes(FAMILY, part.metadata), part.signature
         if "~tagged" in notes:
             return [foreign_signatures.tagged_reasoning(part)]
         if role != "assistant" and not self._native:
@@ -518,7 +519,7 @@ class PartEncoder(BlockEncoder):
         if not goes_back(part, FAMILY, to_client=self._to_client):
             return self.encode_hosted(part)
         if part.cache is not None and not self._native:
-            return [remarked(block, self.mark(part))]
+            return [replace_mark(block, self.mark(part))]
         return [block]
 
 
@@ -540,12 +541,7 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
 ).by_type()
 
 
-def own(metadata: Metadata | None) -> Extra:
-    """Return this family's notes on a node."""
-    return {} if metadata is None else metadata.get(FAMILY, {})
-
-
-def remarked(block: Any, mark: WireValue) -> WireValue:
+def replace_mark(block: Any, mark: WireValue) -> WireValue:
     """Return a block that is carried as it is, with the mark that may be sent."""
     entries: dict[str, Any] = _entries(encode_json(block))
     if mark is UNSET:
@@ -555,7 +551,7 @@ def remarked(block: Any, mark: WireValue) -> WireValue:
     return Raw(encode_json(entries))
 
 
-def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
+def _splice_source(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
     inner = inner_extra(notes, "source")
     source: Any = block.source  # UNSET for a source in blocks, which is noted whole
     if inner is not None and source is not UNSET:

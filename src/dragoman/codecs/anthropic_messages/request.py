@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MCP_SERVERS
-from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
@@ -25,7 +24,6 @@ from dragoman.codecs.anthropic_messages.tools import (
 from dragoman.codecs.anthropic_messages.wire import (
     PASSED_ON,
     USUALLY_PASSED_ON,
-    FormatWire,
     MessagesBody,
     MessagesRequest,
     MessageWire,
@@ -36,9 +34,10 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
-from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -144,7 +143,7 @@ def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutpu
         if config.format is not UNSET:
             output = decode_output(config.format)
             if output is None:
-                rest["format"] = _exact(config.format)
+                rest["format"] = encode_with_extra(config.format)
         if rest:
             extra[WITHIN + "output_config"] = Raw(encode_json(rest))
         elif output is None and config.effort is UNSET:
@@ -152,14 +151,10 @@ def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutpu
     if old is not UNSET:
         output = output or decode_output(old)
         if output is None or (config is not UNSET and config.format is not UNSET):
-            extra["output_format"] = _exact(old)
+            extra["output_format"] = encode_with_extra(old)
         else:
             extra["~output_format"] = Raw(b"true")
     return output, UNSET if config is UNSET else config.effort
-
-
-def _exact(wire: FormatWire) -> Raw:
-    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
 def _decode_user(raw: Raw, extra: Extra) -> str | None:
@@ -185,7 +180,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     extra: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
-    leading = leading_system(messages) if messages and messages[0].role == "system" else 0
+    leading = count_leading_system(messages, FAMILY) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_reasoning(request, log, encoder.unsent)
     tools: WireValue = None

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
-from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import (
     HostedCounts,
     MessageResponse,
@@ -19,6 +18,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     TextBlock,
     UsageWire,
 )
+from dragoman.codecs.common_losses import note_empty_model
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer, last_text_as_refusal, refusal_explained
 from dragoman.codecs.ids import invent_id
@@ -37,7 +37,7 @@ from dragoman.ir import (
     Usage,
     withholds_calls,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes
 from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -88,7 +88,7 @@ def decode_finish(
     reason = _DECODE_FINISH.get(raw, "unknown")
     if reason == "stop":
         for part in parts:
-            if type(part) is ToolCall and ("caller" not in own(part.metadata)):
+            if type(part) is ToolCall and ("caller" not in family_notes(FAMILY, part.metadata)):
                 reason = "tool_calls"
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
@@ -214,7 +214,7 @@ def _encode_details(usage: Usage) -> dict[str, dict[str, int]]:
 
 
 def encode_usage(usage: Usage) -> WireValue:
-    notes = own(usage.metadata)
+    notes = family_notes(FAMILY, usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
     fetches = None if usage.details is None else usage.details.get("web_fetches")
@@ -300,7 +300,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = completion.usage
     report_usage(usage, log, completion)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "answers of this API name their model")
+        note_empty_model(completion, log)
     wire = MessageResponse(
         _encode_content(completion, encoder),
         message_id(completion.id),
@@ -332,12 +332,12 @@ def report_usage(usage: Usage | None, log: LossLog, node: Completion) -> None:
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
     finish = completion.finish
     word, matched = encode_finish(finish, FAMILY, log, completion)
-    details = {} if finish is None else own(finish.metadata)
+    details = {} if finish is None else family_notes(FAMILY, finish.metadata)
     wire = MessageResponse(
         _encode_content(completion, MessageEncoder(log, native=True)),
         completion.id,
-        _spelled(notes, "~type", "message"),
-        _spelled(notes, "~role", "assistant"),
+        _original_spelling(notes, "~type", "message"),
+        _original_spelling(notes, "~role", "assistant"),
         completion.model,
         UNSET if "~stop_reason" in notes else word,
         UNSET if "~stop_sequence" in notes or "stop_sequence" in notes else matched,
@@ -347,7 +347,7 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
     return spliced(wire, notes)
 
 
-def _spelled(notes: Extra, key: str, usual: str) -> str | UnsetType:
+def _original_spelling(notes: Extra, key: str, usual: str) -> str | UnsetType:
     if key not in notes:
         return usual
     spelled = parse_json(notes[key])

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import decode_error
-from dragoman.codecs.anthropic_messages.messages import decode_call, named
-from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.messages import decode_call, name_server_result
+from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text
 from dragoman.codecs.anthropic_messages.response import decode_finish, decode_usage
 from dragoman.codecs.anthropic_messages.stream_encoding import EventEncoder
 from dragoman.codecs.anthropic_messages.stream_wire import (
@@ -70,7 +70,7 @@ from dragoman.ir import (
     StreamStart,
     UsageUpdate,
 )
-from dragoman.ir.notes import REFUSED, Extra
+from dragoman.ir.notes import REFUSED, Extra, family_notes
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -224,7 +224,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         elif kind == "content_block_start" and index is not None and event.content_block is not UNSET:
             self._on_block_start(BlockStart(index, _blocks.read(bytes(event.content_block))), payload)
         elif kind == "message_start" and event.message is not None:
-            message, extra = _parted(event.message, _OPENING_KEYS)
+            message, extra = _split_keys(event.message, _OPENING_KEYS)
             self._open(msgspec.json.decode(message, type=Opening), extra)
         elif kind is None and event.error is not UNSET:
             self._on_error(None, payload)
@@ -300,7 +300,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         finish = decode_finish(ending.stop_reason, self._calls, ending.stop_sequence, ending.stop_details)
         if finish is None or finish.explanation is None:
             return finish or Finish("unknown")
-        notes = {**own(finish.metadata), REFUSED: Raw(encode_json(finish.explanation))}
+        notes = {**family_notes(FAMILY, finish.metadata), REFUSED: Raw(encode_json(finish.explanation))}
         return replace(finish, metadata={FAMILY: notes})
 
     def _on_ping(self, event: Ping, payload: bytes) -> None:
@@ -472,7 +472,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         if isinstance(wire, ToolResultBlock):
             self._whole(Opaque(FAMILY, "tool_result", block.raw))
         else:
-            self._whole(named(decode_part(wire), self._names))
+            self._whole(name_server_result(decode_part(wire), self._names))
 
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
@@ -499,7 +499,7 @@ _TEXT_KEYS = {
 _PLACEHOLDERS = {"", "{}", '""', "null"}
 
 
-def _parted(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:
+def _split_keys(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:
     """Split an object into JSON of the keys that its type has, and its other keys."""
     extra = {key: value for key, value in entries.items() if key not in known}
     return encode_json({key: value for key, value in entries.items() if key in known}), extra

@@ -15,13 +15,14 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
-from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
+from dragoman.codecs.anthropic_messages.parts import PartEncoder
 from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id, report_usage
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, StopDetails, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.claude_tools import member_name
+from dragoman.codecs.common_losses import note_empty_model
 from dragoman.codecs.failures import failed_stream, refusal_explained
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
@@ -38,7 +39,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
 )
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json, json_line
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -82,7 +83,7 @@ class EventEncoder(SequentialEncoder):
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "answers of this API name their model")
+            note_empty_model(event, self._log)
         if event.created is not None:
             self._log.note(event, "created", "time of creation", "answers of this API do not include it")
         message = MessageResponse(
@@ -105,7 +106,7 @@ class EventEncoder(SequentialEncoder):
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None or not self._native:
             report_usage(self._usage, self._log, completion)
-        notes, late = own(event.finish.metadata), own(event.metadata)
+        notes, late = family_notes(FAMILY, event.finish.metadata), family_notes(FAMILY, event.metadata)
         delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
         words = None if self._native or word != "refusal" else refusal_explained(completion, event.finish)
         untold = None if self._native else NULL if words is None else StopDetails(words)
@@ -140,7 +141,8 @@ class EventEncoder(SequentialEncoder):
             if content.signature is not None:
                 out += self._spell_signature(_SIGNED_TEXT, content.signature)
             if content.metadata is not None:
-                notes = {key: value for key, value in own(content.metadata).items() if key != "~citations"}
+                known = family_notes(FAMILY, content.metadata)
+                notes = {key: value for key, value in known.items() if key != "~citations"}
                 block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
         out.append(self._start_block(part, block))
         return out
@@ -164,7 +166,7 @@ class EventEncoder(SequentialEncoder):
 
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
-        notes = own(call.metadata)
+        notes = family_notes(FAMILY, call.metadata)
         block = ToolUseBlock(call.id, member_name(call.name, notes), EMPTY_OBJECT)
         return self._start_block(part, json_line(spliced(block, notes) if notes else block))
 

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
-from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.claude_models import ThinkingConfig
 from dragoman.codecs.claude_settings import Settings, legal_settings
 from dragoman.ir import Message, ReasoningSettings, Request
+from dragoman.ir.notes import family_notes
 from dragoman.losses import LossLog
 
 _config = msgspec.json.Decoder(ThinkingConfig).decode
@@ -47,7 +47,7 @@ def encode_reasoning(request: Request, log: LossLog, unsent: Sequence[Message] |
     if request.origin == FAMILY and (reasoning is None or _is_unchanged(reasoning)):
         settings = Settings(request.max_output_tokens, request.temperature, request.top_p, request.top_k)
         if reasoning is not None:
-            settings.thinking = own(reasoning.metadata).get("~thinking", UNSET)
+            settings.thinking = family_notes(FAMILY, reasoning.metadata).get("~thinking", UNSET)
             settings.effort = UNSET if reasoning.effort is None else reasoning.effort
         return settings
     return legal_settings(request, log, unsent, wants_limit=True)
@@ -55,4 +55,5 @@ def encode_reasoning(request: Request, log: LossLog, unsent: Sequence[Message] |
 
 def _is_unchanged(reasoning: ReasoningSettings) -> bool:
     """Whether these are the settings the wire gave, or only an effort: nothing needs a conversion."""
-    return "~thinking" in own(reasoning.metadata) or (reasoning.mode, reasoning.visible) == (None, None)
+    is_spelled = "~thinking" in family_notes(FAMILY, reasoning.metadata)
+    return is_spelled or (reasoning.mode, reasoning.visible) == (None, None)

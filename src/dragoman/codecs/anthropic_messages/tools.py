@@ -9,12 +9,12 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
-from dragoman.codecs.anthropic_messages.parts import own, remarked
+from dragoman.codecs.anthropic_messages.parts import replace_mark
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.claude_settings import forces_call
 from dragoman.codecs.memo import ToolReader, ToolWriter
-from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.object_root_schemas import NOTHING, adapt, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import report_json_instruction
@@ -22,7 +22,7 @@ from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, pa
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -138,13 +138,13 @@ def _encode_tool(
         description = UNSET if tool.description is None else tool.description
         return ToolWire(tool.name, description, parameters_of_custom(tool, log))
     wire = encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
-    return wire if wire is None or tool.cache is None else remarked(wire, mark(tool))
+    return wire if wire is None or tool.cache is None else replace_mark(wire, mark(tool))
 
 
 def _encode_function(
     tool: ToolDefinition, schema: WireValue, mark: Callable[[Marked], WireValue], *, strict: bool | None
 ) -> WireValue:
-    notes = own(tool.metadata)
+    notes = family_notes(FAMILY, tool.metadata)
     wire = ToolWire(
         tool.name,
         UNSET if tool.description is None else tool.description,
@@ -161,7 +161,7 @@ def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None
     """Return True, or None if this API cannot enforce the schema: without `strict`, the schema is sent unchanged."""
     parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
-    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    found = adapt(bytes(schema), "ANTHROPIC_STRICT")
     if found.refusal or found.notes:
         why = found.refusal or f"{found.notes[0].keyword}: {found.notes[0].reason}"
         log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
@@ -205,7 +205,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
         return UNSET
     if parallel is None and choice is not None and choice.mode == "auto" and choice.metadata is None:
         return AUTO
-    notes = {} if choice is None else own(choice.metadata)
+    notes = {} if choice is None else family_notes(FAMILY, choice.metadata)
     disable: Any = True if parallel is False else parse_json(notes["~parallel"]) if "~parallel" in notes else UNSET
     if choice is None:
         return ToolChoiceWire("auto", UNSET, disable) if disable is True else UNSET
@@ -244,7 +244,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
-    notes, schema = own(output.metadata), output.schema_held
+    notes, schema = family_notes(FAMILY, output.metadata), output.schema_held
     if schema is None:
         if request.origin != FAMILY:
             report_json_instruction(request, log)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.wire import CachePoint
 from dragoman.codecs.claude_models import CACHE_LIFETIMES, fit_marks
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -61,7 +61,7 @@ _NOTE = "~cache"
 """Note: the point as it was spelled, if that is not the ordinary form."""
 
 
-def marked(node: Any, point: CachePoint) -> Any:
+def mark_node(node: Any, point: CachePoint) -> Any:
     """Return the node with the cache point that follows it; None if it cannot have one or already has one."""
     if type(node) not in _MARKED and not isinstance(node, ToolDefinition | ProviderTool):
         return None
@@ -72,14 +72,10 @@ def marked(node: Any, point: CachePoint) -> Any:
     if not odd:
         return replace(node, cache=Cache(ttl))
     metadata: Metadata = node.metadata or {}
-    notes = {**metadata.get(FAMILY, {}), _NOTE: exact_point(point)}
+    notes = {**metadata.get(FAMILY, {}), _NOTE: encode_with_extra(point)}
     if point.extra is not UNSET:
         notes[WITHIN + "cachePoint"] = Raw(encode_json(point.extra))
     return replace(node, cache=Cache(ttl), metadata={**metadata, FAMILY: notes})
-
-
-def exact_point(point: CachePoint) -> Raw:
-    return spliced(point, {} if point.extra is UNSET else point.extra)
 
 
 def encode_point(node: Marked) -> WireValue:
@@ -107,7 +103,7 @@ class CachePoints:
     def _decide(self) -> None:
         standing = []
         caches = limits_of(self._request.model).caches
-        for node, refusal in self._marked():
+        for node, refusal in self._marked_nodes():
             why = refusal if caches else "this model caches no prompts"
             if why:
                 self._plan[id(node)] = UNSET
@@ -116,7 +112,7 @@ class CachePoints:
                 standing.append(node)
         self._plan |= fit_marks(standing, PROFILE.cache_marks, _FIVE_MINUTES, self._log)
 
-    def _marked(self) -> Iterator[tuple[Marked, str]]:
+    def _marked_nodes(self) -> Iterator[tuple[Marked, str]]:
         """Yield each mark and why it cannot be sent, in the order in which the server caches (tools first)."""
         for tool in self._request.tools:
             if isinstance(tool, ToolDefinition | ProviderTool) and tool.cache is not None:

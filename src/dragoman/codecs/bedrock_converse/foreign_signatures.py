@@ -28,13 +28,13 @@ signed = _blocks.signed
 sign_last = _blocks.sign_last
 
 
-def carried(wire: ReasoningText) -> bool:
+def is_carrier(wire: ReasoningText) -> bool:
     return wire.signature is not UNSET and is_tagged(wire.signature) and wire.extra is UNSET
 
 
 def read_trailing(wire: ReasoningText) -> Signature | None:
-    return _blocks.read_trailing(wire.text, str(wire.signature)) if carried(wire) else None
+    return _blocks.read_trailing(wire.text, str(wire.signature)) if is_carrier(wire) else None
 
 
 def read_tagged(wire: ReasoningText) -> Reasoning | Text | Signature | None:
-    return _blocks.read_tagged(wire.text, str(wire.signature)) if carried(wire) else None
+    return _blocks.read_tagged(wire.text, str(wire.signature)) if is_carrier(wire) else None

@@ -11,10 +11,10 @@ from dragoman.codecs.shared_tools import (
     SharedTools,
     code_of,
     forged_id,
+    output_text,
     query_of,
     text_of,
     text_within,
-    written_out,
 )
 from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResult
 
@@ -51,7 +51,7 @@ class HostedTools(SharedTools):
         blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
         runs = [one["json"] for one in blocks if isinstance(one.get("json"), dict)]
         texts = [one.get("text") for one in blocks if one.get("text") != HIDDEN]
-        fields |= written_out(*texts, *(run.get(key) for run in runs for key in ("stdOut", "stdErr")))
+        fields |= output_text(*texts, *(run.get(key) for run in runs for key in ("stdOut", "stdErr")))
         if result.get("status") == "error" or any(run.get("isError") is True for run in runs):
             fields["error"] = "the tool failed"
         return fields

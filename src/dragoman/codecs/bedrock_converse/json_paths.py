@@ -9,6 +9,7 @@ from msgspec import UNSET
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.request import SETTINGS
 from dragoman.codecs.bedrock_converse.thinking import FIELDS, TOP_K, TYPED
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -24,7 +25,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.values import note
-from dragoman.losses import PathsWithPieces, Tables, paths_by_class, running_totals
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_class, running_totals
 
 _VENDOR = SETTINGS.path("reasoning")
 _OUTPUT = SETTINGS.path("output")
@@ -92,21 +93,21 @@ class _RequestPaths:
         if message_index is None:
             return _setting_path(request, field) if part_index is None else self._tool_path(part_index, field)
         if part_index is None:
-            return _joined(_message_path(request.messages, tables, message_index, None), field)
+            return at(_message_path(request.messages, tables, message_index, None), field)
         part = request.messages[message_index].parts[part_index]
         path = _message_path(request.messages, tables, message_index, part_index, behind=_is_point(field))
-        return _joined(path, _part_field(part, field))
+        return at(path, _part_field(part, field))
 
     def _tool_path(self, index: int, field: str) -> str:
         place = index + self._tables.of(self._request.tools, _points)[index]
         if _is_point(field):
-            return _joined(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
+            return at(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
         head, dot, rest = field.partition(".")
         inner = _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else ""
         tool = self._request.tools[index]
         if type(tool) is ProviderTool:  # a tool of AWS: `systemTool` instead of `toolSpec`
             inner = f"{next(iter(tool.definition or {}), '')}.name" if field == "name" else ""
-        return _joined(f"$.toolConfig.tools[{place}]", inner)
+        return at(f"$.toolConfig.tools[{place}]", inner)
 
 
 class _ResponsePaths:
@@ -123,17 +124,17 @@ class _ResponsePaths:
         if message_index is None:
             return _answer_path(field)
         if part_index is None:
-            return _joined("$.output.message", field)
+            return at("$.output.message", field)
         parts = self._completion.messages[message_index].parts
         part = parts[part_index]
         is_point = _is_point(field)
         place = part_index + self._tables.of(parts, _extra_blocks)[part_index] + (is_point or _is_tagged(part))
-        return _joined(f"$.output.message.content[{place}]", _part_field(part, field))
+        return at(f"$.output.message.content[{place}]", _part_field(part, field))
 
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
     inner = "" if _is_point(field) else _part_field(result.parts[index], field)
-    return _joined(f".toolResult.content[{index}]", inner)
+    return at(f".toolResult.content[{index}]", inner)
 
 
 request_paths = PathsWithPieces(paths_by_class(_RequestPaths), _piece_path)
@@ -170,10 +171,6 @@ def _points(tools: tuple[AnyTool, ...]) -> list[int]:
     return running_totals(getattr(tool, "cache", None) is not None for tool in tools)
 
 
-def _joined(path: str, field: str) -> str:
-    return f"{path}.{field}" if field else path
-
-
 def _setting_path(request: Request, field: str) -> str:
     """Return the path of a setting. Thinking and top_k have several possible places; the one used is returned."""
     head = field.partition(".")[0]
@@ -194,7 +191,7 @@ def _setting_path(request: Request, field: str) -> str:
 @lru_cache(maxsize=512)
 def _answer_path(field: str) -> str:
     head, dot, rest = field.partition(".")
-    return _joined("$", _ANSWER_FIELDS.get(field) or _ANSWER_FIELDS.get(head, head) + dot + rest)
+    return at("$", _ANSWER_FIELDS.get(field) or _ANSWER_FIELDS.get(head, head) + dot + rest)
 
 
 def _message_path(
@@ -214,14 +211,10 @@ def _message_path(
     return f"{path}.content[{_block_index(messages, tables, message_index, part_index, start) + behind}]"
 
 
-def _is_leading(message: Message) -> bool:
-    return message.role == "system" and "~inline" not in (message.metadata or {}).get(FAMILY, {})
-
-
 def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
     """For each message, return the index of its wire message (None: the system text) and of its first block."""
     places: list[tuple[int | None, int]] = []
-    leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
+    leading = count_leading_system(messages, FAMILY)
     before = 0
     for message in messages[:leading]:
         places.append((None, before))
@@ -245,14 +238,14 @@ def _block_count(message: Message) -> int:
 def _block_index(messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int, start: int) -> int:
     message = messages[message_index]
     holder = message if message.role == "tool" or message_index == 0 else messages[message_index - 1]
-    of_others, of_results = tables.of(holder, _ordered)
+    of_others, of_results = tables.of(holder, _mixed_indices)
     if start + part_index < len(of_others) + len(of_results):
         return (of_results if message.role == "tool" else of_others)[part_index]
     tagged = _is_tagged(message.parts[part_index])
     return start + part_index + tables.of(message.parts, _extra_blocks)[part_index] + tagged
 
 
-def _ordered(holder: Message) -> tuple[list[int], list[int]]:
+def _mixed_indices(holder: Message) -> tuple[list[int], list[int]]:
     """Return the indices of blocks that are not results, and of those that are, if the wire mixed them."""
     order = note(holder.metadata, FAMILY, "~order")
     order = [] if order is UNSET else order

@@ -16,13 +16,13 @@ from dragoman.codecs.bedrock_converse.wire import (
     MediaSource,
     MediaWire,
     S3Location,
-    exact,
 )
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import TEXT_TYPES, audio_format, audio_type
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Audio, Document, Image, Opaque
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -94,7 +94,7 @@ def _notes(wire: MediaWire) -> Extra:
     return (keep(FAMILY, wire.extra, source=wire.source.extra, **within) or {FAMILY: {}})[FAMILY]
 
 
-def _given(source: MediaSource) -> tuple[str | None, str | None]:
+def _data_and_url(source: MediaSource) -> tuple[str | None, str | None]:
     """Return (data, URL) of a source; at most one is given."""
     if source.s3_location is not UNSET:
         return None, source.s3_location.uri
@@ -102,12 +102,12 @@ def _given(source: MediaSource) -> tuple[str | None, str | None]:
 
 
 def _decode_image(wire: MediaWire, notes: Extra, raw: Raw) -> Image:  # noqa: ARG001
-    data, url = _given(wire.source)
+    data, url = _data_and_url(wire.source)
     return Image(f"image/{wire.format}", data, url, metadata={FAMILY: notes} if notes else None)
 
 
 def _decode_video(wire: MediaWire, notes: Extra, raw: Raw) -> Document:  # noqa: ARG001
-    data, url = _given(wire.source)
+    data, url = _data_and_url(wire.source)
     media_type = _VIDEOS.get(str(wire.format), f"video/{wire.format}")
     return Document(media_type, data, url, metadata={FAMILY: notes} if notes else None)
 
@@ -117,7 +117,7 @@ _SPELLED = "~format"
 
 
 def _decode_audio(wire: MediaWire, notes: Extra, raw: Raw) -> Audio:  # noqa: ARG001
-    data, url = _given(wire.source)
+    data, url = _data_and_url(wire.source)
     media_type = audio_type(str(wire.format))
     if audio_format(media_type) != wire.format:
         media_type, notes[_SPELLED] = f"audio/{wire.format}", Raw(encode_json(wire.format))
@@ -132,13 +132,13 @@ def _decode_document(wire: MediaWire, notes: Extra, raw: Raw) -> Document | Opaq
         if media_type is None:
             return whole_media("document", raw)
     if switch is not UNSET and (switch.enabled is UNSET or switch.extra is not UNSET):
-        notes["~citations"] = exact(switch)
-    data, url = _given(source)
+        notes["~citations"] = restore(switch)
+    data, url = _data_and_url(source)
     text = None if source.text is UNSET else source.text
     if source.content is not UNSET:
         text, complete = _content_text(source.content)
         # If the text is incomplete, the key is not marked as modelled: for other formats it is a loss.
-        notes[(MODELLED if complete else "") + "source"] = exact(source)
+        notes[(MODELLED if complete else "") + "source"] = restore(source)
     return Document(
         media_type,
         data,
@@ -208,7 +208,7 @@ class MediaEncoder:
             return None
         if part.detail not in {None, "auto"}:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
-        return Block(image=_finished(MediaWire(source, known), part))
+        return Block(image=_splice_source(MediaWire(source, known), part))
 
     def audio(self, part: Audio) -> Block | None:
         known = audio_format(part.media_type or "")
@@ -219,8 +219,9 @@ class MediaEncoder:
             self.why = f"this API takes no audio of type {part.media_type}"
             return None
         source = self._source(part)
-        known = parse_json(_own(part)[_SPELLED]) if _SPELLED in _own(part) else known
-        return None if source is None else Block(audio=_finished(MediaWire(source, known), part))
+        notes = family_notes(FAMILY, part.metadata)
+        known = parse_json(notes[_SPELLED]) if _SPELLED in notes else known
+        return None if source is None else Block(audio=_splice_source(MediaWire(source, known), part))
 
     def document(self, part: Document) -> Block | None:
         media_type = part.media_type or ""
@@ -231,7 +232,7 @@ class MediaEncoder:
             if block is not None:
                 self._log.degrade(part, "", "document that is a picture", "sent as an image")
             return block
-        notes = _own(part)
+        notes = family_notes(FAMILY, part.metadata)
         noted = "source" in notes or MODELLED + "source" in notes
         known = self._format(part)
         source: Any = UNSET if noted else self._document_source(part)
@@ -245,7 +246,7 @@ class MediaEncoder:
             UNSET if part.context is None else part.context,
             notes.get("~citations", switch),
         )
-        return Block(document=_finished(wire, part))
+        return Block(document=_splice_source(wire, part))
 
     def _video(self, part: Document) -> Block | None:
         media_type = part.media_type or ""
@@ -261,7 +262,7 @@ class MediaEncoder:
         source = self._source(part)
         if source is not None and part.title is not None:
             self._log.drop(part, "title", "name of the video", "this API has no such field")
-        return None if source is None else Block(video=_finished(MediaWire(source, known), part))
+        return None if source is None else Block(video=_splice_source(MediaWire(source, known), part))
 
     def _format(self, part: Document) -> WireValue:
         """Return the format's name, UNSET if none was given, None if this API has none for the type."""
@@ -286,7 +287,7 @@ class MediaEncoder:
 
     def _source(self, part: Image | Document | Audio) -> MediaSource | None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
         if isinstance(part, Document) and part.text is not None:
             return MediaSource(text=part.text)
         if part.data is not None:
@@ -296,7 +297,7 @@ class MediaEncoder:
             return None
         if part.url is not None and (self._native or part.url.startswith(S3)):
             place: Any = S3Location(part.url)
-            inner = inner_extra(_own(part), "s3Location")
+            inner = inner_extra(family_notes(FAMILY, part.metadata), "s3Location")
             return MediaSource(s3_location=place if inner is None else spliced(place, inner))  # type: ignore[arg-type]
         if part.file_id is not None:
             self.why = "its file id belongs to another provider"
@@ -323,12 +324,8 @@ class MediaEncoder:
         return name
 
 
-def _own(part: Image | Document | Audio) -> Extra:
-    return {} if part.metadata is None else part.metadata.get(FAMILY, {})
-
-
-def _finished(wire: MediaWire, part: Image | Document | Audio) -> Raw:
-    notes = _own(part)
+def _splice_source(wire: MediaWire, part: Image | Document | Audio) -> Raw:
+    notes = family_notes(FAMILY, part.metadata)
     inner = inner_extra(notes, "source") if notes else None
     if inner is not None and isinstance(wire.source, MediaSource):
         wire = replace(wire, source=spliced(wire.source, inner))

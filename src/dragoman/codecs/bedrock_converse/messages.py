@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.bedrock_converse import foreign_signatures
-from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.caching import mark_node
 from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
 from dragoman.codecs.bedrock_converse.parts import (
     PartEncoder,
@@ -22,7 +22,6 @@ from dragoman.codecs.bedrock_converse.parts import (
     decode_result_part,
     is_plain_text,
     kind_of,
-    own,
     whole,
 )
 from dragoman.codecs.bedrock_converse.profile import FAMILY
@@ -33,11 +32,11 @@ from dragoman.codecs.bedrock_converse.wire import (
     ReasoningText,
     ToolResultWire,
     ToolUse,
-    exact,
 )
 from dragoman.codecs.block_encoder import with_keys
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -52,7 +51,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
@@ -62,7 +61,6 @@ SUCCESS: Metadata = {FAMILY: {"~status": Raw(b'"success"')}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
-NOT_SENT = "[This message held nothing that can be shown here.]"
 RESULTS_ARE_IN = "[The results have arrived.]"
 SEE_DOCUMENT = "[The document is attached.]"
 SERVER_CALL = "server_tool_use"
@@ -132,15 +130,7 @@ class MessageDecoder(TraitNotes):
             notes = {**notes, **({"~content": Raw(b'"absent"')} if content is UNSET else EMPTY)}
             self.bits |= EMPTY_MESSAGE
         parts = self.decode_content(content, role) if content else ()
-        return Message(role, parts, None, self._noted(notes))
-
-    def _noted(self, notes: Extra) -> Metadata | None:
-        """Return the notes as metadata, after recording their traits."""
-        if not notes:
-            return None
-        metadata = {FAMILY: notes}
-        self.metadata(metadata)
-        return metadata
+        return Message(role, parts, None, self.keep_notes(FAMILY, notes))
 
     def decode_content(self, blocks: Sequence[Block], role: str) -> str | tuple[AnyPart, ...]:
         """Decode the content of a message without results, whose turn has begun."""
@@ -180,13 +170,13 @@ class MessageDecoder(TraitNotes):
         if not results:
             self.turn("user")
             self._note_parts(others)
-            self.messages.append(Message("user", others, None, self._noted(notes)))
+            self.messages.append(Message("user", others, None, self.keep_notes(FAMILY, notes)))
             return False
         if others and not all(type(part) is ToolResult for part in parts[: len(results)]):
             notes = {**notes, "~order": Raw(encode_json([type(part) is ToolResult for part in parts]))}
         for result in results:
             self._note_result(result)
-        self.messages.append(Message("tool", results, None, self._noted(notes)))
+        self.messages.append(Message("tool", results, None, self.keep_notes(FAMILY, notes)))
         if others:
             self.turn("user")
             self._note_parts(others)
@@ -211,14 +201,14 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
     """Decode the parts of one message. Records the names of calls and server calls, which results then take."""
     parts: list[AnyPart] = []
     waiting: Block | None = None  # carries the signature of the next part
-    for block in _beside_calls(blocks):
+    for block in beside_calls(blocks, _tag_of, _call_id_of, _retag):
         part: AnyPart
         if is_plain_text(block):
             part = Text(block.text)  # type: ignore[arg-type]
         elif block.tool_use is not UNSET or block.tool_result is not UNSET:
             part = _decode_call_or_result(block, notes, server_names, role)
         elif block.cache_point is not UNSET and kind_of(block) == "cache_point" and block.extra is UNSET:
-            before = marked(parts[-1], block.cache_point) if parts and waiting is None else None
+            before = mark_node(parts[-1], block.cache_point) if parts and waiting is None else None
             if before is not None:
                 parts[-1] = before
                 continue
@@ -229,13 +219,13 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
                     parts.append(decode_part(waiting))
                 waiting = block
                 continue
-            if carrier is _BEHIND and waiting is None and _signed_behind(block, parts):
+            if carrier is _BEHIND and waiting is None and _sign_last(block, parts):
                 continue
             part = decode_part(block) if isinstance(carrier, str) else carrier
         else:
             part = decode_part(block)
         if waiting is not None:
-            part = _signed(waiting, part, parts)
+            part = _sign(waiting, part, parts)
             waiting = None
         parts.append(part)
     if waiting is not None:
@@ -243,25 +233,17 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
     return parts
 
 
-def _beside_calls(blocks: Sequence[Block]) -> Sequence[Block]:
-    """Return the blocks with the signature of each call next to its call, wherever the client put it."""
-    for block in blocks:
-        if _tag_of(block) is not None:
-            return beside_calls(blocks, _tag_of, _call_id_of, _retagged)
-    return blocks
-
-
 def _tag_of(block: Block) -> str | None:
     content = block.reasoning_content
     wire = UNSET if content is UNSET else content.reasoning_text
-    return str(wire.signature) if wire is not UNSET and foreign_signatures.carried(wire) else None
+    return str(wire.signature) if wire is not UNSET and foreign_signatures.is_carrier(wire) else None
 
 
 def _call_id_of(block: Block) -> str | None:
     return None if block.tool_use is UNSET else block.tool_use.tool_use_id
 
 
-def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - its text is always empty
+def _retag(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - its text is always empty
     return Block(reasoning_content=ReasoningContent(ReasoningText("", tag)))
 
 
@@ -274,12 +256,12 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
     if content is UNSET or content.extra is not UNSET or content.reasoning_text is UNSET or block.extra is not UNSET:
         return None
     wire = content.reasoning_text
-    if not foreign_signatures.carried(wire) or content.redacted_content is not UNSET:
+    if not foreign_signatures.is_carrier(wire) or content.redacted_content is not UNSET:
         return None
     return foreign_signatures.read_tagged(wire) or _BEHIND
 
 
-def _signed(carrier: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
+def _sign(carrier: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """Return the part with the signature that came before it; if it cannot have one, add that block as a part."""
     signature = _carrier(carrier)
     tag = _tag_of(carrier) or ""
@@ -290,7 +272,7 @@ def _signed(carrier: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     return signed
 
 
-def _signed_behind(carrier: Block, parts: list[AnyPart]) -> bool:
+def _sign_last(carrier: Block, parts: list[AnyPart]) -> bool:
     """Give the last part the signature in a block that follows it; return whether it is that part's."""
     wire = carrier.reasoning_content.reasoning_text  # type: ignore[union-attr]
     tag = _tag_of(carrier) or ""
@@ -306,7 +288,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
     if kind == "tool_use" and call is not UNSET and role == "assistant":
         if call.type == SERVER_CALL:
             server_names[call.tool_use_id] = call.name
-            return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, exact(block))
+            return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, restore(block))
         notes.call(call.tool_use_id, call.name)
         return _decode_call(call, block.extra or {})
     if kind == "tool_result" and result is not UNSET and role != "system":
@@ -314,7 +296,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
         if role == "user":
             return _decode_result(result, name, block.extra or {})
         # The results of what the provider ran itself are within the assistant's turn.
-        return _decode_hosted(ServerToolResult, result.tool_use_id, name, exact(block))
+        return _decode_hosted(ServerToolResult, result.tool_use_id, name, restore(block))
     # A call or result where the API takes none; kept whole, for the API itself to refuse.
     return whole(block)
 
@@ -394,11 +376,6 @@ def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
 class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
-    hoisted: tuple[Message, ...] = ()
-    """System messages that cannot be sent where they are."""
-    unsent: list[Message] | None = None
-    """The model's turns of which nothing can be sent."""
-
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
         noted: list[tuple[int, Extra]] = []
@@ -453,7 +430,7 @@ class MessageEncoder(PartEncoder):
 
     def _encode_ordered(self, results: Message, others: Message) -> MessageWire:
         """Encode results and other blocks of one turn, in their original order."""
-        order: list[bool] = parse_json(own(results.metadata)["~order"])
+        order: list[bool] = parse_json(family_notes(FAMILY, results.metadata)["~order"])
         answered = [self.with_point(part, [self.encode_result(part)]) for part in results.parts]  # type: ignore[arg-type]
         encoded = [self.encode_blocks((part,), "user") for part in others.parts]
         if sum(order) != len(answered) or len(order) != len(answered) + len(encoded):
@@ -496,8 +473,7 @@ class MessageEncoder(PartEncoder):
             wires.append(MessageWire(role, [Block(content)]))
             return
         if role == "system" and "~inline" not in notes:
-            self.hoisted = (*self.hoisted, message)
-            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            self._hoist(message)
             return
         blocks = [Block(content)] if isinstance(content, str) else self.encode_blocks(content, role)
         if not blocks:
@@ -505,24 +481,12 @@ class MessageEncoder(PartEncoder):
                 absent = parse_json(notes["~content"]) == "absent"
                 wires.append(MessageWire(role, UNSET if absent else []))
                 return
-            if not self._stands_for_lost(message, blocks):
+            if not self._lose_message(message):
                 return
+            blocks.append(Block(NOT_SENT))
         elif role == "user" and not self._native:
             self._explain_documents(message, blocks)
         wires.append(MessageWire(role, blocks))
-
-    def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
-        """Report a message that is empty or wholly lost; return whether a placeholder text is sent in its place."""
-        if not message.content_held:
-            self._log.drop(message, "", "empty message", "this API refuses messages without content")
-        elif message.role == "user":
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
-            blocks.append(Block(NOT_SENT))
-        elif self.unsent is None:
-            self.unsent = [message]
-        else:
-            self.unsent.append(message)
-        return bool(blocks)
 
     def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:
         """Add a text to a message with a document, which this API requires."""
@@ -578,7 +542,7 @@ class MessageEncoder(PartEncoder):
         return [block for group in sorted(groups, key=_is_call) for block in group]
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
-        exact_arguments, notes = call.arguments_held, own(call.metadata)
+        exact_arguments, notes = call.arguments_held, family_notes(FAMILY, call.metadata)
         arguments: Any = arguments_as_object(call)
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
@@ -597,7 +561,7 @@ class MessageEncoder(PartEncoder):
             value = result.value_held
             if type(value) is str and value and not value.isspace():
                 return Block(UNSET, UNSET, ToolResultWire(result.tool_call_id, [Block(value)]))
-        notes = own(result.metadata)
+        notes = family_notes(FAMILY, result.metadata)
         content: Any = self._result_content(result, notes)
         if not content and "~content" in notes:
             content = UNSET if parse_json(notes["~content"]) == "absent" else []

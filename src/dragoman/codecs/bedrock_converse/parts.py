@@ -27,14 +27,14 @@ from dragoman.codecs.bedrock_converse.wire import (
     PlainText,
     ReasoningContent,
     ReasoningText,
-    exact,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
+from dragoman.codecs.common_losses import degrade_refusal
 from dragoman.codecs.document_citations import for_converse, place_in_converse
 from dragoman.codecs.media import transcript
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.search_results import read_search_result, search_fields
 from dragoman.codecs.shared_tools import SharedTools, drawn_image, goes_back
 from dragoman.errors import DecodeError
@@ -44,7 +44,6 @@ from dragoman.ir import (
     Citation,
     Document,
     Image,
-    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -54,7 +53,7 @@ from dragoman.ir import (
     Signature,
     Text,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -95,7 +94,7 @@ def decode_part(block: Block) -> AnyPart:
 
 def whole(block: Block) -> Opaque:
     """Return a block that we do not model as it is."""
-    exact_wire = exact(block)
+    exact_wire = restore(block)
     return Opaque(FAMILY, next(iter(_entries(exact_wire)), ""), exact_wire)
 
 
@@ -140,7 +139,7 @@ def _decode_citations(block: Block) -> AnyPart:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     texts = [] if wire.content is UNSET else wire.content
     if len(texts) != 1 or texts[0].extra is not UNSET:
-        citations = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([exact(text) for text in texts]))
+        citations = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([restore(text) for text in texts]))
         notes["~content"] = citations
         beside = {key: value for text in texts for key, value in (text.extra or {}).items()}
         if beside:
@@ -187,7 +186,7 @@ def _decode_guarded(block: Block) -> AnyPart:
     image = decode_media("image", wire.image)  # type: ignore[arg-type]
     if not isinstance(image, Image):
         return whole(block)
-    return structs.replace(image, metadata={FAMILY: {**own(image.metadata), GUARD: raw}})
+    return structs.replace(image, metadata={FAMILY: {**family_notes(FAMILY, image.metadata), GUARD: raw}})
 
 
 def _decode_search_result(block: Block) -> AnyPart:
@@ -249,7 +248,7 @@ class PartEncoder(BlockEncoder):
         return blocks if point is UNSET else [*blocks, Block(cache_point=point)]
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if GUARD in notes and parse_json(notes[GUARD])["text"]["text"] == part.text:
             return [Block(guard_content=notes[GUARD])]
         if "~json" in notes and compact_text(notes["~json"]) == part.text:
@@ -269,7 +268,7 @@ class PartEncoder(BlockEncoder):
             encoded = encode_citation(citation, to_client=self._to_client)
             if encoded is not None:
                 cited.append(encoded)
-            if own(citation.metadata).get("~citation") is None:
+            if family_notes(FAMILY, citation.metadata).get("~citation") is None:
                 report_citation(self._log, part, citation, is_sent=encoded is not None)
         if not cited and "~citations" not in notes:
             return Block(part.text)
@@ -285,7 +284,7 @@ class PartEncoder(BlockEncoder):
     def _encode_media(self, part: Image | Document, role: str) -> list[WireValue]:
         if role == "assistant" and not (self._native or self._to_client):
             return self._lose(part, "an assistant message of this API holds no media")
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if GUARD in notes and (part.data or part.url or "").encode() in bytes(notes[GUARD]):
             return [Block(guard_content=notes[GUARD])]
         block = self._media.image(part) if isinstance(part, Image) else self._media.document(part)
@@ -303,11 +302,11 @@ class PartEncoder(BlockEncoder):
         return [Block(transcript(part, self._log, "this API takes no audio here"))]
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+        degrade_refusal(part, self._log)
         return [Block(part.text)]
 
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
-        notes, signature = own(part.metadata), part.signature
+        notes, signature = family_notes(FAMILY, part.metadata), part.signature
         if "~tagged" in notes and signature is not None:
             return [foreign_signatures.tagged_reasoning(part, signature)]
         if role != "assistant" and not self._native:
@@ -362,14 +361,9 @@ _ENCODERS: dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]] = Par
 ).by_type()
 
 
-def own(metadata: Metadata | None) -> Extra:
-    """Return this family's notes on a node."""
-    return {} if metadata is None else metadata.get(FAMILY, {})
-
-
 def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
     """Encode a citation as this family spelled it; those of other families go to clients, not to a provider."""
-    raw = own(citation.metadata).get("~citation")
+    raw = family_notes(FAMILY, citation.metadata).get("~citation")
     placed = {} if raw is not None else for_converse(citation)
     if raw is not None or not (to_client or placed):
         return raw

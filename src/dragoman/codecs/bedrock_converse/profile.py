@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Literal
-from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -113,13 +112,6 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
 def limits_of(model: str | None) -> ModelLimits:
     """Return the limits of a model by its id in any form: bare, with region, as an ARN that names it."""
     return next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
-
-
-@lru_cache(maxsize=256)
-def path_of(model: str | None, stream: bool | None) -> str:  # noqa: FBT001
-    """Return the URL path of a request. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
-    method = "converse-stream" if stream else "converse"
-    return f"/model/{'{model}' if model is None else quote(model, safe='')}/{method}"
 
 
 LAYOUT = Layout(

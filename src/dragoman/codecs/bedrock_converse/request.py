@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.bedrock_converse.caching import with_automatic_points
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder
-from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
+from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_reasoning
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
@@ -34,21 +35,21 @@ from dragoman.codecs.bedrock_converse.wire import (
     MessageWire,
     OutputConfig,
     ToolConfig,
-    exact,
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
-from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, restore, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
     LabelRules,
     fit_labels,
+    fit_others,
     fit_tier,
-    fitted,
     json_instruction,
     read_tier,
 )
+from dragoman.codecs.system_text import count_leading_system
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.notes import MODELLED, SINGLE, WITHIN, Extra, inner_extra
@@ -87,7 +88,7 @@ SETTINGS = Settings(
         Setting("cache", None),  # written as points, see with_automatic_points
         # It selects one of two URLs.
         Setting("stream", None),
-        Setting("labels", "requestMetadata", write=fitted(partial(fit_labels, _LABELS), FAMILY)),
+        Setting("labels", "requestMetadata", write=fit_others(partial(fit_labels, _LABELS), FAMILY)),
         Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), partial(fit_tier, CONVERSE_TIERS)),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
@@ -169,7 +170,7 @@ def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[DecodedTools, T
     tools = NO_TOOLS if wire.tools is UNSET else _decode_tools(wire.tools, further)
     choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
     if wire.tool_choice is not UNSET and choice is None:
-        further["toolChoice"] = exact(wire.tool_choice)
+        further["toolChoice"] = restore(wire.tool_choice)
     if further or (not tools.tools and choice is None):
         notes[WITHIN + _TOOLS] = Raw(encode_json(further))
     return tools, choice
@@ -230,7 +231,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     notes: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
-    leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
+    leading = count_leading_system(messages, FAMILY) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_reasoning(request, log, encoder.unsent)
     output = UNSET if request.output is None else encode_output(request.output, request, log)
@@ -264,17 +265,14 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request.model if "~model" in notes else None,
     )
     content = splice(wire, notes) if notes else encode_json(wire)
-    return Encoded(content, (), path_of(request.model, request.stream))
+    return Encoded(content, (), _path_of(request.model, request.stream))
 
 
-def _leading_system(messages: tuple[Message, ...]) -> int:
-    """Return how many messages the `system` field holds. One that was inline at the very start stays there."""
-    count = 0
-    for message in messages:
-        if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
-            break
-        count += 1
-    return count
+@lru_cache(maxsize=256)
+def _path_of(model: str | None, stream: bool | None) -> str:  # noqa: FBT001
+    """Return the URL path of a request. The id is one segment of it, so `:` and the slashes of an ARN are escaped."""
+    method = "converse-stream" if stream else "converse"
+    return f"/model/{'{model}' if model is None else quote(model, safe='')}/{method}"
 
 
 def _encode_system(messages: list[Message], encoder: MessageEncoder) -> list[WireValue]:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
-from dragoman.codecs.bedrock_converse.parts import is_plain_text, own
+from dragoman.codecs.bedrock_converse.parts import is_plain_text
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import (
     PASSED_ON_IN_ANSWERS,
@@ -24,7 +24,7 @@ from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_BEDROCK, BEDROCK_TIERS_READ, take_tier, tier_word
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -170,7 +170,7 @@ def _cache_details(usage: Usage) -> list[dict[str, Any]] | None:
 
 def encode_usage(usage: Usage) -> WireValue:
     if usage.metadata is not None:
-        notes = own(usage.metadata)
+        notes = family_notes(FAMILY, usage.metadata)
         if "~usage" in notes:
             return notes["~usage"]
     # Strict clients check the sum: the total is the sum of the four, none of them below zero.

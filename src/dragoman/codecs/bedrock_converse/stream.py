@@ -259,7 +259,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _start_call(self, block: _Incoming, call: ToolCall) -> None:
         carrier, self._carrier = self._carrier, None
-        signature = None if carrier is None else _tagged(carrier)
+        signature = None if carrier is None else _read_tagged(carrier)
         signed: Any = foreign_signatures.signed(call, signature) if isinstance(signature, Signature) else call
         if signature is not None:
             block.signature = "carried"
@@ -365,7 +365,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._release()
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
-            signature: Any = _tagged(carrier)
+            signature: Any = _read_tagged(carrier)
             block.pieces.append(signature.family)
             block.entries["signature"] = signature
         block.part_index = self._start(Text(""))
@@ -395,7 +395,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if block.pieces and not flowed and not block.signature:
             wire = ReasoningContent(redacted_content="".join(block.pieces))
         whole = Block(reasoning_content=wire)
-        tagged = _tagged(whole)
+        tagged = _read_tagged(whole)
         if flowed:
             part: Any = decode_part(whole) if not isinstance(tagged, Reasoning) else tagged
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
@@ -444,7 +444,7 @@ def _kind_of(delta: Delta) -> str:
     return _WHOLE if delta.reasoning_content is None else REASONING
 
 
-def _tagged(block: Block) -> Reasoning | Text | Signature | None:
+def _read_tagged(block: Block) -> Reasoning | Text | Signature | None:
     content = block.reasoning_content
     if content is UNSET or content.reasoning_text is UNSET:
         return None

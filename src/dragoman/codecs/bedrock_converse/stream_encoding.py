@@ -29,7 +29,7 @@ from dragoman.codecs.bedrock_converse.frames import (
     exception_headers,
     frame_writer,
 )
-from dragoman.codecs.bedrock_converse.parts import PartEncoder, encode_citation, own, report_citation
+from dragoman.codecs.bedrock_converse.parts import PartEncoder, encode_citation, report_citation
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.response import (
     FURTHER,
@@ -42,6 +42,7 @@ from dragoman.codecs.bedrock_converse.response import (
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
+from dragoman.codecs.common_losses import NO_REFUSALS
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
@@ -61,7 +62,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import encode_json
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -85,7 +86,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
-    refusals_as_text: ClassVar[str] = "this API has no refusals: sent as text"
+    refusals_as_text: ClassVar[str] = NO_REFUSALS
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
@@ -104,7 +105,7 @@ class EventEncoder(SequentialEncoder):
 
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         word = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
-        late = _wire_keys(own(event.metadata))
+        late = _wire_keys(family_notes(FAMILY, event.metadata))
         further = late.pop(FURTHER, matched_field(event.finish, word))
         stop: dict[str, Any] = {"stopReason": "end_turn" if word is UNSET else word}
         if further is not UNSET:
@@ -146,7 +147,7 @@ class EventEncoder(SequentialEncoder):
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
         encoded = encode_citation(citation, to_client=True) if isinstance(part.part, Text) else None
-        if "~citation" not in own(citation.metadata):
+        if "~citation" not in family_notes(FAMILY, citation.metadata):
             report_citation(self._log, part.part, citation, is_sent=encoded is not None)
         if encoded is None:
             return []
@@ -156,7 +157,7 @@ class EventEncoder(SequentialEncoder):
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
         self._start_block(part)
-        start = {"toolUseId": call.id, "name": call.name, **_wire_keys(own(call.metadata))}
+        start = {"toolUseId": call.id, "name": call.name, **_wire_keys(family_notes(FAMILY, call.metadata))}
         return _event(_BLOCK_START, {"contentBlockIndex": part.block, "start": {"toolUse": start}})
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:

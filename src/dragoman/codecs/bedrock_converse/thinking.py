@@ -13,12 +13,11 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs import claude_settings
-from dragoman.codecs.bedrock_converse.parts import own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.reasoning_effort import report_unsent
 from dragoman.ir import Message, ReasoningSettings, Request
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -126,7 +125,7 @@ def encode_reasoning(request: Request, log: LossLog, unsent: Sequence[Message] |
     """Return the settings of reasoning, and of sampling and length, which depend on them and on the messages sent."""
     settings = ModelSettings(request.max_output_tokens, request.temperature, request.top_p)
     reasoning = request.reasoning
-    if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):
+    if request.origin == FAMILY and (reasoning is None or family_notes(FAMILY, reasoning.metadata)):
         _write_unchanged(settings, request, reasoning)
         return settings
     limits = limits_of(request.model)
@@ -141,11 +140,11 @@ def _write_unchanged(settings: ModelSettings, request: Request, reasoning: Reaso
     """Write the settings back as they came: the request is in this format."""
     fields: dict[str, Any] = {}
     if reasoning is not None:
-        notes = own(reasoning.metadata)
+        notes = family_notes(FAMILY, reasoning.metadata)
         fields.update(_entries(notes[FIELDS]) if FIELDS in notes else {})
         settings.effort = reasoning.effort if TYPED in notes else UNSET
     if request.top_k is not None:
-        _tell_top_k(fields, request.top_k, nested=TOP_K in own(request.metadata))
+        _tell_top_k(fields, request.top_k, nested=TOP_K in family_notes(FAMILY, request.metadata))
     settings.fields = fields
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.caching import mark_node
 from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
-from dragoman.codecs.bedrock_converse.parts import PartEncoder, own
+from dragoman.codecs.bedrock_converse.parts import PartEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.wire import (
     FormatStructure,
@@ -21,17 +21,16 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolChoiceWire,
     ToolSpec,
     ToolWire,
-    exact,
 )
 from dragoman.codecs.memo import DecodedTools, ToolLists, ToolWriter
-from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.object_root_schemas import NOTHING, adapt, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.reading import WireReader, WireValue, restore, spliced
 from dragoman.codecs.shared_settings import report_json_instruction
 from dragoman.codecs.shared_tools import encode_provider_tool, offered_tools, parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -60,7 +59,7 @@ def _decode_list(wires: list[ToolWire]) -> tuple[Tool, ...]:
     for wire in wires:
         point = wire.cache_point
         if point is not UNSET and wire.tool_spec is wire.system_tool is wire.extra is UNSET:
-            before = marked(tools[-1], point) if tools else None
+            before = mark_node(tools[-1], point) if tools else None
             if before is not None:
                 tools[-1] = before
                 continue
@@ -87,7 +86,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
 
 
 def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
-    exact_wire = exact(wire)
+    exact_wire = restore(wire)
     entries = parse_json(exact_wire)
     kind = next(iter(entries), "")
     inner = entries.get(kind)
@@ -132,7 +131,7 @@ def _encode_tool(
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
             schema = object_schema(tool, tools, log, PROFILE.name)
         # An empty description is refused: at least one character, or no key at all.
-        strict = UNSET if tool.strict is None else _enforced(tool, log, enforces=enforces)
+        strict = UNSET if tool.strict is None else _encode_strict(tool, log, enforces=enforces)
         return _encode_function(tool, schema, tool.description or None, strict)
     if isinstance(tool, CustomTool):
         return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(parameters_of_custom(tool, log))))
@@ -150,7 +149,7 @@ def _writer_of(model: str | None) -> ToolWriter:
 
 def _encode_function(tool: ToolDefinition, schema: WireValue, text: str | None, strict: WireValue) -> WireValue:
     description: Any = UNSET if text is None else text
-    notes = own(tool.metadata)
+    notes = family_notes(FAMILY, tool.metadata)
     if not notes:
         return ToolWire(ToolSpec(tool.name, description, InputSchema(schema), strict))
     input_schema: Any = InputSchema(schema)
@@ -163,13 +162,13 @@ def _encode_function(tool: ToolDefinition, schema: WireValue, text: str | None, 
     return spliced(ToolWire(spec), notes)
 
 
-def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValue:
+def _encode_strict(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValue:
     """Return `strict`. Omitting it when the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
     parameters = tool.parameters_held
     schema = NOTHING if parameters is None else to_raw(parameters)
-    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    found = adapt(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
     if not enforces:
         why = "this model follows no schema strictly"
@@ -202,7 +201,7 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     mode: Any = "auto" if auto is not UNSET else "required"
     if tool is not UNSET and wire.extra is tool.extra is UNSET:
         return ToolChoice(mode, (tool.name,))
-    notes: Extra = {"~choice": exact(wire)}
+    notes: Extra = {"~choice": restore(wire)}
     # Reported to other formats key by key; this format gets the whole back.
     for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _read_entries(auto), _read_entries(anything)):
         notes.update({} if extra is UNSET else extra)
@@ -234,7 +233,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
     choice = request.tool_choice
     if choice is None:
         return UNSET
-    notes = own(choice.metadata)
+    notes = family_notes(FAMILY, choice.metadata)
     if "~choice" in notes:
         return notes["~choice"]
     if choice.mode == "none":
@@ -275,7 +274,7 @@ def decode_output(raw: Raw) -> StructuredOutput | None:
 
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
-    notes, schema = own(output.metadata), output.schema_held
+    notes, schema = family_notes(FAMILY, output.metadata), output.schema_held
     if "~format" in notes:
         return notes["~format"]
     if output.kind == "json":

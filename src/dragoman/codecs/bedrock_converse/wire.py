@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import fields_beyond, spliced
+from dragoman.codecs.reading import fields_beyond
 from dragoman.codecs.wire_values import MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire
-from dragoman.ir.values import encode_json
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -278,19 +277,3 @@ class ErrorResponse(Wire, frozen=True, rename="camel"):
     message: str | UnsetType = UNSET
     original_status_code: int | UnsetType = UNSET
     original_message: str | UnsetType = UNSET
-
-
-def exact(wire: Wire) -> Raw:
-    """Return a wire value as it was written, with the extra keys of it and of the objects within it."""
-    entries: dict[str, object] = {}
-    for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
-        value = getattr(wire, name)
-        if name != "extra" and value is not UNSET and value is not None:
-            entries[key] = _exact_value(value)
-    return spliced(Raw(encode_json(entries)), {} if wire.extra is UNSET else wire.extra)
-
-
-def _exact_value(value: object) -> object:
-    if isinstance(value, Wire):
-        return exact(value)
-    return [_exact_value(item) for item in value] if isinstance(value, list) else value

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import CitationHead, CitationOut, DocumentWire, SourceHead, SourceOut
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.ir import Citation, Document, Metadata, Text
 from dragoman.ir.notes import Extra
@@ -70,15 +71,11 @@ def decode_document(wire: DocumentWire, notes: Extra) -> Document:
         isinstance(data, dict)
         and "text" in data
         and data.keys() <= _DOCUMENT_FIELDS
-        and all(map(_is_text, data.values()))
+        and all(isinstance(value, str) for value in data.values())
     ):
         fields = (data.get("title"), data.get("context"))
         return Document(text=data["text"], title=fields[0], context=fields[1], metadata={FAMILY: notes})
     return Document(text=compact_text(wire.data), media_type="application/json", metadata={FAMILY: notes})
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def encode_document(part: Document, log: LossLog) -> WireValue:
@@ -87,9 +84,9 @@ def encode_document(part: Document, log: LossLog) -> WireValue:
         log.drop(part, "", "document", "this API takes documents as text only")
         return None
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(part, log)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
     notes: Extra = (part.metadata or {}).get(FAMILY, {})
     if BARE in notes:
         return Raw(encode_json(part.text))

@@ -77,7 +77,7 @@ def _tool_path(index: int, field: str) -> str:
         return "$.strict_tools"
     if field.partition(".")[0] in _OF_A_TOOL:
         return f"{path}.function.{field}"
-    return f"{path}.{field}" if field else path
+    return at(path, field)
 
 
 def _places(parts: tuple[AnyPart, ...]) -> list[int]:
@@ -97,7 +97,7 @@ def _places(parts: tuple[AnyPart, ...]) -> list[int]:
 
 def _message_path(message: Message, tables: Tables, path: str, part_index: int | None, field: str) -> str:
     if part_index is None:
-        return f"{path}.{field}" if field else path
+        return at(path, field)
     part = message.parts[part_index]
     if isinstance(part, ToolResult):
         if field.startswith("document."):
@@ -153,7 +153,7 @@ def _response_path(
     if head == "usage":
         counts = "$.meta" if "~meta" in _own(completion.metadata) else "$.usage"
         return f"{counts}.{_USAGE.get(rest, rest)}" if rest else counts
-    return f"$.{field}" if field else "$"
+    return at("$", field)
 
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:

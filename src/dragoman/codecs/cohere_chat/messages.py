@@ -22,7 +22,7 @@ from dragoman.codecs.cohere_chat.grounding import (
     encode_citations,
     encode_document,
 )
-from dragoman.codecs.cohere_chat.parts import CACHED, DECODE_PART, ENCODE_PART
+from dragoman.codecs.cohere_chat.parts import DECODE_PART, ENCODE_PART
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import (
     AnyMessage,
@@ -37,6 +37,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.media import as_text_document, document_text, is_refused_image
 from dragoman.codecs.part_handlers import name_of_part
@@ -102,7 +103,9 @@ class MessageDecoder(TraitNotes):
                 messages.append(Message(role, content, None, metadata))
             elif kind is AssistantMessage:
                 self.turn("assistant")
-                messages.append(self._noted(self.decode_assistant(wire)))  # type: ignore[arg-type]
+                message = self.decode_assistant(wire)  # type: ignore[arg-type]
+                self.message(message)
+                messages.append(message)
             elif kind is ToolMessage:
                 messages.append(self._decode_result(wire))  # type: ignore[arg-type]
             else:
@@ -120,24 +123,6 @@ class MessageDecoder(TraitNotes):
         elif is_user and type(parts[0]) is Text and is_media_tag(parts[0].text):
             self.tagged = True
         return tuple(parts)
-
-    def _noted(self, message: Message) -> Message:
-        content = message.content_held
-        if message.metadata is not None:
-            self.metadata(message.metadata)
-        if type(content) is str:
-            self.text(content)
-            return message
-        if not content:
-            self.bits |= EMPTY_MESSAGE
-        for part in content:
-            if type(part) is ToolCall:
-                self.call(part.id, part.name)
-                if part.metadata is not None:
-                    self.metadata(part.metadata)
-            else:
-                self.part(part)  # type: ignore[arg-type]
-        return message
 
     @staticmethod
     def decode_assistant(wire: AssistantMessage) -> Message:
@@ -343,13 +328,13 @@ class MessageEncoder:
                 if message.role == "system":
                     self._report_keys(message, notes)
                     return None
-                content = self._left_out(message)
+                content = self._invent_placeholder(message)
             if CONTENT in notes and len(content) == 1 and type(content[0]) is TextPart:
                 content = content[0].text
         wire = UserMessage(content) if message.role == "user" else SystemMessage(content)
         return spliced(wire, notes) if notes else wire
 
-    def _left_out(self, message: Message) -> str:
+    def _invent_placeholder(self, message: Message) -> str:
         """Return a text that replaces the parts of a turn that cannot be sent: an empty turn is refused."""
         kinds = ", ".join(type(part).__name__.lower() for part in message.parts)
         self._log.invent(message, "", "a text in its place", "this API refuses a turn without content")
@@ -428,7 +413,7 @@ class MessageEncoder:
         if not (wires or calls or plan or self._native or self._to_client):
             self._report_keys(message, notes)
             return None
-        body = AssistantMessage(_spelled(wires, notes), plan, calls or UNSET)
+        body = AssistantMessage(_spell_content(wires, notes), plan, calls or UNSET)
         if citations and MODELLED + "citations" not in notes and "citations" not in notes:
             notes = {**notes, "citations": Raw(encode_json(citations))}
         return spliced(body, notes) if notes else body
@@ -436,9 +421,9 @@ class MessageEncoder:
     def _encode_plan(self, plan: Text, citations: list[WireValue]) -> str:
         citations += encode_citations(plan, None, self._log)
         if plan.cache is not None:
-            self._log.drop(plan, "cache", "cache mark", CACHED)
+            drop_cache_mark(plan, self._log)
         if plan.signature is not None:
-            self._log.drop(plan, "signature", "signature", f"only {plan.signature.family} can verify it")
+            drop_signature(plan, plan.signature, self._log)
         return plan.text
 
     def _encode_answer_content(self, parts: list[AnyPart]) -> tuple[list[WireValue], list[WireValue]]:
@@ -475,11 +460,11 @@ class MessageEncoder:
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
         if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", CACHED)
+            drop_cache_mark(call, self._log)
         notes: Extra | None = None if metadata is None else metadata.get(FAMILY)
         signature = call.signature if call.signature is not None and call.signature.data else None
         if signature is not None and not self._to_client:
-            self._log.drop(call, "signature", "signature", f"only {signature.family} can verify it")
+            drop_signature(call, signature, self._log)
             notes = {key: value for key, value in (notes or {}).items() if key != MODELLED + SIGNATURE}
         elif signature is not None and (notes is None or MODELLED + SIGNATURE not in notes):
             notes = {**(notes or {}), SIGNATURE: write_signature(signature)}
@@ -504,7 +489,7 @@ class MessageEncoder:
     def _encode_result(self, result: ToolResult) -> WireValue:
         metadata = result.metadata
         if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", CACHED)
+            drop_cache_mark(result, self._log)
         if metadata is None and result.kind == "text" and not result.parts:
             value = result.value_held
             return ToolMessage(result.tool_call_id, value if type(value) is str else result.value)
@@ -595,7 +580,7 @@ def _arguments(call: ToolCall, *, native: bool) -> str:
     return text or "{}" if call.arguments_text is None else text
 
 
-def _spelled(wires: list[WireValue], notes: Extra) -> WireValue:
+def _spell_content(wires: list[WireValue], notes: Extra) -> WireValue:
     """Return content in its original form; UNSET if there is none."""
     spelled = notes.get(CONTENT)
     if spelled is not None:

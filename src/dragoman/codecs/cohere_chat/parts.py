@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.codecs.carried_signatures import SIGNATURE, carried_in, write_signature
+from dragoman.codecs.carried_signatures import SIGNATURE, read_carried, write_signature
 from dragoman.codecs.cohere_chat.grounding import decode_document, encode_document
 from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.profile import FAMILY
@@ -18,6 +18,7 @@ from dragoman.codecs.cohere_chat.wire import (
     TextPart,
     ThinkingPart,
 )
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark, drop_signature
 from dragoman.codecs.media import read_image_url, transcript, web_image_url
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
@@ -49,21 +50,21 @@ from dragoman.losses import LossLog, field_of_key
 def _decode_text(wire: TextPart) -> Text:
     if wire.signature is wire.extra is UNSET:
         return Text(wire.text)
-    signature, metadata, _ = _signed(wire, wire.signature)
+    signature, metadata, _ = _read_signature(wire, wire.signature)
     return Text(wire.text, signature=signature, metadata=metadata)
 
 
 def _decode_thinking(wire: ThinkingPart) -> Reasoning:
     if wire.signature is wire.extra is UNSET:
         return Reasoning(wire.thinking)
-    signature, metadata, redacted = _signed(wire, wire.signature)
+    signature, metadata, redacted = _read_signature(wire, wire.signature)
     return Reasoning(wire.thinking, signature, redacted, metadata)
 
 
-def _signed(wire: Wire, raw: Any) -> tuple[Signature | None, Metadata | None, bool]:
+def _read_signature(wire: Wire, raw: Any) -> tuple[Signature | None, Metadata | None, bool]:
     """Return (signature, metadata, whether the reasoning is redacted)."""
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    carried = None if raw is UNSET else carried_in(raw)
+    carried = None if raw is UNSET else read_carried(raw)
     if raw is not UNSET:
         extra[MODELLED * (carried is not None) + SIGNATURE] = raw
     metadata = {FAMILY: extra} if extra else None
@@ -103,8 +104,6 @@ DECODE_PART: dict[type[Wire], Callable[[Any], AnyPart]] = {
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-CACHED = "prompts are cached automatically by this API"
-
 
 def report_keys(
     node: Value, metadata: Metadata | None, log: LossLog, within: str = "", *, foreign: bool = False
@@ -126,7 +125,7 @@ def _own(part: AnyPart) -> Extra:
 
 def _encode_text(part: Text, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001  given by position
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", CACHED)
+        drop_cache_mark(part, log)
     return _with_signature(TextPart(part.text), part, log, to_client=to_client)
 
 
@@ -141,7 +140,7 @@ def _encode_reasoning(part: Reasoning, log: LossLog, to_client: bool) -> WireVal
 def _with_signature(wire: Wire, part: Text | Reasoning, log: LossLog, *, to_client: bool) -> WireValue:
     notes, signature = _own(part), part.signature
     if signature is not None and not to_client:
-        log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+        drop_signature(part, signature, log)
         notes = {key: value for key, value in notes.items() if key != MODELLED + SIGNATURE}
     elif signature is not None and signature.data and MODELLED + SIGNATURE not in notes:
         redacted = isinstance(part, Reasoning) and part.redacted
@@ -150,7 +149,7 @@ def _with_signature(wire: Wire, part: Text | Reasoning, log: LossLog, *, to_clie
 
 
 def _encode_refusal(part: Refusal, log: LossLog, to_client: bool) -> WireValue:  # noqa: FBT001, ARG001
-    log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+    degrade_refusal(part, log)
     return spliced(TextPart(part.text), _own(part))
 
 
@@ -160,9 +159,9 @@ def _encode_image(part: Image, log: LossLog, to_client: bool) -> WireValue:  # n
     if url is None:
         return None
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", CACHED)
+        drop_cache_mark(part, log)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
     detail: Any = UNSET if part.detail is None else part.detail
     if part.detail == "original":
         log.degrade(part, "detail", "detail 'original'", "sent as 'high', the most that this API knows")

@@ -28,6 +28,7 @@ from dragoman.codecs.cohere_chat.tools import (
     encode_tools,
 )
 from dragoman.codecs.cohere_chat.wire import PASSED_ON, ChatBody, ChatRequest
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -97,7 +98,7 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("logprobs"),
         Setting("store", None, lost="this API stores nothing", anyway=False),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
     ),
     content=("messages", "documents", "tools", "strict_tools"),
 )

@@ -11,6 +11,7 @@ from dragoman.codecs.cohere_chat.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import ChatResponse, TokenCounts, UsageWire
+from dragoman.codecs.common_losses import drop_stop_sequence
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -87,7 +88,7 @@ def encode_finish(
         word = "TOOL_CALL"  # the client continues from the results
     if finish.stop_sequence is not None:
         word = "STOP_SEQUENCE"
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     if finish.reason not in _EXACT:
         log.degrade(
             completion, "finish", f"finish reason {finish.raw or finish.reason!r}", f"this API can only say {word}"
@@ -109,7 +110,8 @@ def decode_usage(raw: Raw, path: str = "$.usage") -> Usage:
     image = _whole(tokens.image_tokens)
     notes: Extra = {USAGE: raw}
     if wire.billed_units is not None:
-        notes["billed_units"] = Raw(encode_json(_counts_given(wire.billed_units)))
+        billed = {name: getattr(wire.billed_units, name) for name in wire.billed_units.__struct_fields__}
+        notes["billed_units"] = Raw(encode_json({name: count for name, count in billed.items() if count is not None}))
     return Usage(
         (_whole(tokens.input_tokens) or 0) + (image or 0),
         _whole(tokens.output_tokens) or 0,
@@ -119,10 +121,6 @@ def decode_usage(raw: Raw, path: str = "$.usage") -> Usage:
         image,
         metadata={FAMILY: notes},
     )
-
-
-def _counts_given(counts: TokenCounts) -> dict[str, Any]:
-    return {name: value for name in counts.__struct_fields__ if (value := getattr(counts, name)) is not None}
 
 
 def _whole(count: float | None) -> int | None:
@@ -187,7 +185,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for other in completion.messages[1:]:
         log.drop(other, "", "a further candidate", "an answer of this API has one")
     if not native:
-        completion = _identified(completion, log)
+        completion = _fill_in_identity(completion, log)
     has_calls = withholds_calls(completion.finish) and bool(message.tool_calls)
     usage: Any = UNSET if completion.usage is None else encode_usage(completion.usage, log, completion)
     body: Any = MessageEncoder(log, to_client=True, native=native).encode_assistant(message)
@@ -200,7 +198,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(spliced(wire, notes)) if notes else encode_json(wire))
 
 
-def _identified(completion: Completion, log: LossLog) -> Completion:
+def _fill_in_identity(completion: Completion, log: LossLog) -> Completion:
     """Add an id, which clients of this API expect; report model and time, which it has no fields for."""
     if completion.model is not None:
         log.note(completion, "model", "name of the model", "an answer of this API does not name it")

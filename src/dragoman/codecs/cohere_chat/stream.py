@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import REASONING, TEXT, EventBook, Lane
-from dragoman.codecs.carried_signatures import carried_in, signature_in
+from dragoman.codecs.carried_signatures import read_carried, signature_in
 from dragoman.codecs.cohere_chat.errors import decode_error
 from dragoman.codecs.cohere_chat.foreign_signatures import ONLY_PLAN
 from dragoman.codecs.cohere_chat.grounding import decode_citation
@@ -210,7 +210,7 @@ class PayloadDecoder(EventDecoder):
     def _say(self, block: _Block, content: ContentDelta) -> None:
         text = content.text if type(block.prototype) is Text else content.thinking
         if content.signature is not UNSET:
-            carried = carried_in(content.signature)
+            carried = read_carried(content.signature)
             if carried is not None:
                 block.signature = Signature(carried.family, carried.data, carried.id)
                 if carried.redacted and block.part_index < 0:

@@ -13,12 +13,13 @@ from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import encode_citation
 from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
-from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
+from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark
 from dragoman.codecs.failures import report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import skip_logprobs
-from dragoman.codecs.media import document_text, transcribed, unspoken
+from dragoman.codecs.media import as_transcript, document_text, unspoken
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -45,7 +46,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
     withholds_calls,
 )
@@ -76,7 +76,6 @@ class EventEncoder(BaseEventEncoder):
         self._calls = 0
         self._refused = False
         self._citations = 0
-        self._usage: Usage | None = None
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -107,7 +106,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         first = self._on_start(StreamStart())
-        part = event.part if event.candidate else transcribed(event.part, self._log)
+        part = event.part if event.candidate else as_transcript(event.part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
@@ -137,9 +136,9 @@ class EventEncoder(BaseEventEncoder):
             self._log.degrade(part, "", "place among the other parts", why)
         if isinstance(part, Refusal):
             self._refused = True
-            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+            degrade_refusal(part, self._log)
         if isinstance(part, Text) and part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", CACHED)
+            drop_cache_mark(part, self._log)
         kind = "thinking" if isinstance(part, Reasoning) else "text"
         index = self._blocks
         self._blocks += 1
@@ -153,7 +152,7 @@ class EventEncoder(BaseEventEncoder):
         index = self._calls
         self._calls += 1
         if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", CACHED)
+            drop_cache_mark(call, self._log)
         outgoing.open("tool-call-delta", index, b'{"tool_calls":{"function":{"arguments":', b"}}}")
         opening: dict[str, Any] = {
             "id": call.id,
@@ -245,10 +244,6 @@ class EventEncoder(BaseEventEncoder):
             delta = {"function": {"arguments": ""}, SIGNATURE: write_signature(signature)}
             out.append(_message("tool-call-delta", outgoing.index, tool_calls=delta))
         return [*out, _event("tool-call-end", index=outgoing.index)]
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = self._on_start(StreamStart())

@@ -37,7 +37,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
         if TYPE in notes:
             spelled = bytes(notes[TYPE])
             word = None if spelled == b"null" else spelled[1:-1].decode()
-        return _noted(Thinking(word, settings.budget_tokens), notes)
+        return _splice_notes(Thinking(word, settings.budget_tokens), notes)
     is_off = settings.mode == "off" or (settings.effort or "").lower() == "none"
     if PLAIN_MODELS.search(request.model or "") is not None:
         report_keys(request, settings.metadata, log, "reasoning.")
@@ -50,7 +50,7 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
         log.drop(request, "reasoning.visible", "hidden reasoning", "this API always shows it")
     if is_off:
         report_unsent(settings, "mode", request, log)
-        return _noted(Thinking("disabled"), notes)
+        return _splice_notes(Thinking("disabled"), notes)
     budget = settings.budget_tokens
     if settings.effort is not None:
         budget = _budget(settings.effort, budget, request, log)
@@ -63,10 +63,10 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
     if settings.mode is None and settings.effort is None and budget is None:
         report_keys(request, settings.metadata, log, "reasoning.")
         return UNSET
-    return _noted(Thinking("enabled", budget), notes)
+    return _splice_notes(Thinking("enabled", budget), notes)
 
 
-def _noted(wire: Thinking, notes: Extra) -> WireValue:
+def _splice_notes(wire: Thinking, notes: Extra) -> WireValue:
     return spliced(wire, notes) if notes else wire
 
 

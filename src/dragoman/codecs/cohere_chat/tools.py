@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.cohere_chat.parts import report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY, PROFILE
 from dragoman.codecs.cohere_chat.wire import AnyTool, FunctionDefinition, FunctionTool, ResponseFormat
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import DecodedTools, ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, rooted_schema
 from dragoman.codecs.reading import WireValue, keep, spliced
@@ -66,7 +67,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
     if isinstance(tool, CustomTool):
         return _encode_custom(tool, log)
     if tool.cache is not None:
-        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        drop_tool_cache_mark(tool, log)
     parameters = tool.parameters_held if native else _legal_parameters(tool, tools, log)
     description: Any = UNSET if tool.description is None else tool.description
     if not native and not tool.description and not _has_properties(bytes(parameters)):

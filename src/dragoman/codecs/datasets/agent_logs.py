@@ -272,7 +272,7 @@ def _goose_part(conversation: Conversation, block: Line) -> AnyPart | None:
     if kind == "image":
         return _image(block)
     if kind in {"toolRequest", "frontendToolRequest"}:
-        call = _unwrapped(block.get("toolCall"))
+        call = _unwrap_outcome(block.get("toolCall"))
         return conversation.call(call.get("name"), call.get("arguments"), block.get("id"))
     if kind == "toolResponse":
         return _goose_result(conversation, block)
@@ -293,7 +293,7 @@ def _goose_result(conversation: Conversation, block: Line) -> AnyPart:
     return conversation.result(list(blocks), call_id=block.get("id"))
 
 
-def _unwrapped(outcome: Json) -> Line:
+def _unwrap_outcome(outcome: Json) -> Line:
     value = outcome.get("value", outcome) if isinstance(outcome, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 

@@ -155,16 +155,16 @@ def _prompts(data: Json, steps: list[Line], root: str) -> list[tuple[str, str]]:
     for index, step in enumerate(steps):
         sent = mappings(step.get("model_input_messages"))
         if sent and sent[0].get("role") == "system":
-            return [(_joined(sent[0].get("content")), f"{root}[{index}].model_input_messages[0]")]
+            return [(_join_texts(sent[0].get("content")), f"{root}[{index}].model_input_messages[0]")]
     return []
 
 
-def _joined(content: Json) -> str:
+def _join_texts(content: Json) -> str:
     return text_of(content) or "\n".join(text_of(block.get("text")) for block in mappings(content))
 
 
 def _add_action(conversation: Conversation, step: Line, place: str) -> None:
-    text = _joined(step.get("model_output"))
+    text = _join_texts(step.get("model_output"))
     pieces: list[Piece] = [(Text(text), f"{place}.model_output")] if text else []
     if step.get("model_input_messages"):
         conversation.leave_out("messages that each step sent", "they repeat the steps before it")
@@ -299,17 +299,17 @@ def _letta_part(conversation: Conversation, block: Line) -> AnyPart | None:
 # ── what is read of a record ──
 
 
-def _spelled(names: str) -> str:
+def _all_spellings(names: str) -> str:
     return " ".join(spelling for name in names.split() for spelling in _spellings(name))
 
 
 _KERNEL_ITEM = keys(
-    _spelled("text name plugin_name function_name arguments result call_id id mime_type data data_uri uri")
+    _all_spellings("text name plugin_name function_name arguments result call_id id mime_type data data_uri uri")
     + " content_type $type"
 )
-_KERNEL_ROLE = keys(_spelled("label"))
+_KERNEL_ROLE = keys(_all_spellings("label"))
 _KERNEL_MESSAGE = keys(
-    _spelled("ai_model_id model_id") + " content_type",
+    _all_spellings("ai_model_id model_id") + " content_type",
     items=_KERNEL_ITEM, Items=_KERNEL_ITEM, role=_KERNEL_ROLE, Role=_KERNEL_ROLE,
 )  # fmt: skip
 _SMOL_CALL = keys("type id name arguments", function=keys("name arguments"))

@@ -176,7 +176,7 @@ def _is_old_header(line: Line) -> bool:
     return "type" not in line and "role" not in line and all(key in line for key in ("id", "timestamp", "instructions"))
 
 
-def _enveloped(data: Json) -> list[tuple[Line, str]]:
+def _payload_lines(data: Json) -> list[tuple[Line, str]]:
     """Return the lines of a rollout and the paths of their payloads; older files have payloads without an envelope."""
     if isinstance(data, Mapping):  # of the first version of the program, in one object
         old = items(data["items"], CODEX, "$.items")
@@ -197,7 +197,7 @@ def read_codex(data: Json) -> Request:
     """Read items of the Responses API; `event_msg` lines repeat them for display and are left out."""
     found: list[tuple[Json, str]] = []
     instructions, model = None, None
-    for line, place in _enveloped(data):
+    for line, place in _payload_lines(data):
         payload = line.get("payload")
         if not isinstance(payload, Mapping):
             continue

@@ -470,7 +470,7 @@ def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = Fals
         return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)
     depth, text = 1, arguments
     parsed = read_arguments(text)
-    while parsed is UNSET and depth < _DEEPEST and (inner := _unquoted(text)) is not None:
+    while parsed is UNSET and depth < _DEEPEST and (inner := _unquote(text)) is not None:
         depth, text = depth + 1, inner
         parsed = exact_object(text) or UNSET
     if parsed is UNSET:
@@ -479,7 +479,7 @@ def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = Fals
     return ToolCall(call_id, name, parsed, text, invented_id=invented, metadata=notes)
 
 
-def _unquoted(text: str) -> str | None:
+def _unquote(text: str) -> str | None:
     if text[:1] != '"':
         return None
     try:

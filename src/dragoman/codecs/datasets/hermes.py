@@ -66,16 +66,13 @@ def read(data: Json) -> Request:
             raise refuse(NAME, f"{place}.from", " | ".join(_ROLES), turn.get("from"))
         if role == "system":
             tools = tools or _prose_tools(value)
-        results = _results(value) if role in {"tool", "user"} else []
+        answers = between_tags(value, "<tool_response>", "</tool_response>") if role in {"tool", "user"} else ()
+        results = [tagged.inner for tagged in answers]
         if results:
             conversation.add("tool", [(_result(conversation, text), f"{place}.value") for text in results], place)
         else:
             conversation.add(role, _pieces(conversation, role, value, f"{place}.value"), place)  # type: ignore[arg-type]
     return conversation.finish(tools=tools or read_tools(data.get("tools")), metadata=left_over(data, (key,)))
-
-
-def _results(value: str) -> list[str]:
-    return [tagged.inner for tagged in between_tags(value, "<tool_response>", "</tool_response>")]
 
 
 def _prose_tools(system: str) -> list[ToolDefinition]:

@@ -101,7 +101,7 @@ def unread_keys(record: Json, known: Keys) -> list[tuple[str, str, int]]:
     for found_value, kind, link in queue:
         value = found_value
         if kind.as_text and type(value) is str:
-            value = _parsed(value)
+            value = _parse(value)
         if kind.is_kept is not None and kind.is_kept(value):
             continue
         if type(value) is list:
@@ -169,7 +169,7 @@ def severity_of(key: str) -> Severity:
 _CONTAINERS = (dict, list)
 
 
-def _parsed(text: str) -> Json:
+def _parse(text: str) -> Json:
     """Return the objects in a text; None if it is another text, which the reader uses as it is."""
     try:
         return parse_json(text) if text.lstrip()[:1] in {"[", "{"} else None
@@ -206,9 +206,9 @@ def _step(key: str) -> str:
     return f".{key}" if _PLAIN_NAME.fullmatch(key) else f"[{key!r}]"
 
 
-def merged(first: Keys, second: Keys) -> Keys:
+def merge_keys(first: Keys, second: Keys) -> Keys:
     """Return the keys of objects that may be of either kind, without a key that names it."""
     inner: Mapping[str, Keys] = dict(first.inner)
-    both = {**inner, **{key: merged(inner[key], kind) if key in inner else kind for key, kind in second.inner}}
+    both = {**inner, **{key: merge_keys(inner[key], kind) if key in inner else kind for key, kind in second.inner}}
     names = None if first.names is None or second.names is None else first.names | second.names
     return Keys(names, tuple(both.items()), items=first.items or second.items)

@@ -44,7 +44,7 @@ def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     if any(map(_is_classic, mappings(data))):
         return _read_classic(conversation, items(data, NAME, "$"))
-    events = _seen(items(data, NAME, "$"))
+    events = _visible_events(items(data, NAME, "$"))
     tools: list[ToolDefinition] = []
     turns: list[Piece] = []
     answer: Json = None
@@ -71,7 +71,7 @@ def read(data: Json) -> Request:
     return conversation.finish(tools=tools)
 
 
-def _seen(events: list[Mapping[str, Json]]) -> list[tuple[str, Mapping[str, Json]]]:
+def _visible_events(events: list[Mapping[str, Json]]) -> list[tuple[str, Mapping[str, Json]]]:
     """Return the events that the model still saw: condensations removed others."""
     gone = {
         one
@@ -105,7 +105,7 @@ def _add_result(conversation: Conversation, event: Mapping[str, Json], place: st
         shown = conversation.parts_result(parts, call_id=event.get("tool_call_id"), name=event.get("tool_name"))
         conversation.add("tool", [(shown, place)], place)
         return
-    value = event.get("error") or event.get("rejection_reason") if failed else _observed(observation)
+    value = event.get("error") or event.get("rejection_reason") if failed else _observation_text(observation)
     result = conversation.result(
         value if value is not None else "",
         call_id=event.get("tool_call_id"),
@@ -115,7 +115,7 @@ def _add_result(conversation: Conversation, event: Mapping[str, Json], place: st
     conversation.add("tool", [(result, place)], place)
 
 
-def _observed(observation: Json) -> Json:
+def _observation_text(observation: Json) -> Json:
     if isinstance(observation, Mapping):
         content = observation.get("content", observation.get("output"))
         return _text(content) if content is not None else observation

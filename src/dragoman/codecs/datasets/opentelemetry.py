@@ -74,7 +74,7 @@ def _attributes(data: Json) -> Mapping[str, Json] | None:
     inner = data.get("attributes")
     if isinstance(inner, list):  # OTLP as JSON: a list of keys and typed values
         inner = {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
-    return _nested(inner if isinstance(inner, Mapping) else data)
+    return _nest_attributes(inner if isinstance(inner, Mapping) else data)
 
 
 def _otlp_value(value: Json) -> Json:
@@ -88,7 +88,7 @@ _FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d{1,9})\.(?:tool_call\.)?(?:fun
 _FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d{1,9})\.(?P<field>name|description|parameters)")
 
 
-def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
+def _nest_attributes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return attributes with lists of messages, if they are flat: OpenLLMetry and OpenInference number their fields."""
     flat: dict[str, dict[int, dict[str, Json]]] = {_INPUT: {}, _OUTPUT: {}, _TOOLS: {}}
     for key, value in attributes.items():
@@ -96,7 +96,7 @@ def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
             side = _OUTPUT if found["gen_ai"] == "completion" or found["llm"] == "output" else _INPUT
             flat[side].setdefault(int(found["index"]), {})[found["field"]] = value
         elif (found := _FLAT_TOOL.fullmatch(key)) is not None:
-            flat[_TOOLS].setdefault(int(found["index"]), {})[found["field"]] = _unpacked(value, found["field"])
+            flat[_TOOLS].setdefault(int(found["index"]), {})[found["field"]] = _parse_parameters(value, found["field"])
     if not flat[_INPUT] and not flat[_OUTPUT]:
         return attributes
     lists = {
@@ -107,7 +107,7 @@ def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
     return {_MODEL: model, **{key: value for key, value in lists.items() if value}, _TOOLS: tools}
 
 
-def _unpacked(value: Json, field: str) -> Json:
+def _parse_parameters(value: Json, field: str) -> Json:
     """Return the parameters of a tool, which are JSON text; text that was cut stays as it is."""
     if field != "parameters" or not isinstance(value, str):
         return value
@@ -147,7 +147,7 @@ def read(data: Json) -> Request:
         if key in attributes:
             _add_messages(conversation, _json(attributes, key, data), _place_of(key, data))
     request = conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes, _TOOLS, data)))
-    add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_CONTENT) for path, key in _unread(data)])
+    add_remarks(request, NAME, everywhere=[(path, key, "dropped", _NOT_CONTENT) for path, key in _unread_keys(data)])
     return request
 
 
@@ -163,7 +163,7 @@ _READ = frozenset({_INPUT, _OUTPUT, _SYSTEM, _TOOLS, _MODEL, "llm.model_name"})
 _READ_FIELDS = frozenset({"role", "content", "tool_call_id"})
 
 
-def _unread(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _unread_keys(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield path and name of each attribute, and of each key of a span, that is not read."""
     given = data.get("attributes")
     if isinstance(given, list):

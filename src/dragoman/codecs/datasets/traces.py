@@ -19,7 +19,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import keys, merged, messages_in
+from dragoman.codecs.datasets.known_keys import keys, merge_keys, messages_in
 from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.ir import Request
 
@@ -72,14 +72,14 @@ def _answers(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
     if isinstance(logged, str):
         return [(place, {"role": "assistant", "content": logged})]
     if not isinstance(logged, Mapping):
-        return _placed(mappings(logged), place)
+        return _with_paths(mappings(logged), place)
     if _is_message(logged):
         return [(place, logged)]
     where, choice = (*_choices(logged, place), (place, logged))[0]
     message = choice.get("message")
     if isinstance(message, Mapping):
         return [(f"{where}.message", message)]
-    return _placed(mappings(logged.get("messages")), f"{place}.messages")
+    return _with_paths(mappings(logged.get("messages")), f"{place}.messages")
 
 
 def _choices(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
@@ -88,12 +88,12 @@ def _choices(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
         return []
     generations = logged.get("generations")
     listed = generations[0] if isinstance(generations, list) and generations else None
-    return _placed(mappings(listed), f"{place}.generations[0]") or _placed(
+    return _with_paths(mappings(listed), f"{place}.generations[0]") or _with_paths(
         mappings(logged.get("choices")), f"{place}.choices"
     )
 
 
-def _placed(found: list[Mapping[str, Json]], place: str) -> list[tuple[str, Mapping[str, Json]]]:
+def _with_paths(found: list[Mapping[str, Json]], place: str) -> list[tuple[str, Mapping[str, Json]]]:
     return [(f"{place}[{index}]", one) for index, one in enumerate(found)]
 
 
@@ -123,10 +123,10 @@ def _add(conversation: Conversation, message: Mapping[str, Json], place: str) ->
         add_message(conversation, message, place)
 
 
-_MESSAGE_KEYS = merged(MESSAGE_KEYS, langchain.MESSAGE_KEYS)
+_MESSAGE_KEYS = merge_keys(MESSAGE_KEYS, langchain.MESSAGE_KEYS)
 _PASSED = messages_in(_MESSAGE_KEYS, "model", tools=TOOL_KEYS)
-_GOT = merged(
-    merged(_PASSED, _MESSAGE_KEYS),
+_GOT = merge_keys(
+    merge_keys(_PASSED, _MESSAGE_KEYS),
     keys("index", generations=keys(message=_MESSAGE_KEYS), choices=keys("index", message=_MESSAGE_KEYS)),
 )
 _LANGSMITH_KEYS = keys("run_type", inputs=_PASSED, outputs=_GOT, extra=keys(invocation_params=keys("model model_name")))

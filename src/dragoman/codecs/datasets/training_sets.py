@@ -138,10 +138,10 @@ def is_xlam(data: Json) -> bool:
 
 
 def read_xlam(data: Json) -> Request:
-    tools = [_flat_tool(tool) for tool in mappings(_parsed(data["tools"], XLAM, "$.tools"))]
+    tools = [_flat_tool(tool) for tool in mappings(_parse(data["tools"], XLAM, "$.tools"))]
     conversation = Conversation(XLAM, read_tools(tools))
     _say(conversation, "user", data["query"], "$.query")
-    calls = items(_parsed(data["answers"], XLAM, "$.answers"), XLAM, "$.answers")
+    calls = items(_parse(data["answers"], XLAM, "$.answers"), XLAM, "$.answers")
     pieces: list[Piece] = [
         (conversation.call(call.get("name"), call.get("arguments")), f"$.answers[{index}]")
         for index, call in enumerate(calls)
@@ -150,7 +150,7 @@ def read_xlam(data: Json) -> Request:
     return conversation.finish(metadata=left_over(data, ("query", "answers", "tools")))
 
 
-def _parsed(value: Json, name: str, place: str) -> Json:
+def _parse(value: Json, name: str, place: str) -> Json:
     try:
         return parse_json(value) if isinstance(value, str) else value
     except (msgspec.DecodeError, UnicodeError) as error:

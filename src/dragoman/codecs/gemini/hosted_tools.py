@@ -19,13 +19,13 @@ from dragoman.codecs.shared_tools import (
     code_of,
     count_of,
     forged_id,
-    given,
     json_input,
+    non_empty,
+    output_text,
     read_headers,
     text_of,
     text_within,
     texts,
-    written_out,
 )
 from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResult
 from dragoman.ir.values import compact_text
@@ -85,13 +85,13 @@ class HostedTools(SharedTools):
     def write_tool(self, tool: ProviderTool) -> WireValue:
         match tool.kind:
             case "web_search":
-                return {"googleSearch": given(excludeDomains=tool.blocked_domains)}
+                return {"googleSearch": non_empty(excludeDomains=tool.blocked_domains)}
             case "web_fetch":
                 return {"urlContext": {}}
             case "code_execution":
                 return {"codeExecution": {}}
             case "file_search":
-                return {"fileSearch": given(fileSearchStoreNames=tool.stores, topK=tool.max_results)}
+                return {"fileSearch": non_empty(fileSearchStoreNames=tool.stores, topK=tool.max_results)}
             case "mcp":
                 return {"mcpServers": [{"name": tool.name, "streamableHttpTransport": _transport(tool)}]}
         return None
@@ -109,11 +109,11 @@ class HostedTools(SharedTools):
         member, fields = _single(block)
         if member in {"codeExecutionResult", "code_execution_result"}:
             failed = {"error": fields["outcome"]} if fields.get("outcome") in _FAILED else {}
-            return {"kind": "code_execution"} | written_out(fields.get("output")) | failed
+            return {"kind": "code_execution"} | output_text(fields.get("output")) | failed
         response = fields.get("response")
         if member == "functionResponse":
             text = text_of(response.get("result")) if isinstance(response, dict) else None
-            return {"kind": "mcp"} | written_out(text or compact_text(response))
+            return {"kind": "mcp"} | output_text(text or compact_text(response))
         kind = _KIND_OF_CALL.get(str(_camel(fields, "toolType")))
         return {} if kind is None else {"kind": kind}
 
@@ -159,4 +159,4 @@ def _transport(tool: ProviderTool) -> Fields:
     headers: Any = dict(tool.headers or {}) if tool.headers_held is not None else {}
     if tool.authorization is not None:
         headers["Authorization"] = f"Bearer {tool.authorization}"
-    return {"url": tool.server_url} | given(headers=headers or None)
+    return {"url": tool.server_url} | non_empty(headers=headers or None)

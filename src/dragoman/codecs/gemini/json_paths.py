@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.gemini.foreign_signatures import GROUNDING, HIDDEN
 from dragoman.codecs.gemini.messages import JOINED, PLACES
-from dragoman.codecs.gemini.parts import notes_of
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.request import SETTINGS
 from dragoman.codecs.gemini.response import USAGE
@@ -31,10 +30,10 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
+from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, family_notes, inner_extra
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note, parse_json
-from dragoman.losses import PathsWithPieces, Tables, paths_by_class, paths_by_tables, running_totals
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_class, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
 _THINKING = f"{_CONFIG}.thinkingConfig."
@@ -77,24 +76,24 @@ _OF_A_RESULT = {
 _RENAMED_WITHIN = RENAMED.encode()
 
 
-def _spelled(key: str, notes: Mapping[str, Any]) -> str:
+def _spelled_key(key: str, notes: Mapping[str, Any]) -> str:
     """Return the key as the client spelled it."""
     renamed = notes.get(RENAMED + key) if notes else None
     return key if renamed is None else str(parse_json(renamed))
 
 
-def _respelled(path: str, notes: Mapping[str, Any]) -> str:
+def _respell_path(path: str, notes: Mapping[str, Any]) -> str:
     """Return a path below a node in the client's spelling; `notes` are this family's notes on that node."""
     if not notes:
         return path
     head, dot, rest = path.partition(".")
     raw = notes.get(WITHIN + head) if rest else None
     if raw is not None and _RENAMED_WITHIN in bytes(raw):
-        rest = _respelled(rest, inner_extra(notes, head) or {})
-    return _spelled(head, notes) + dot + rest
+        rest = _respell_path(rest, inner_extra(notes, head) or {})
+    return _spelled_key(head, notes) + dot + rest
 
 
-def _found(path: str, value: Any) -> str:
+def _find_path(path: str, value: Any) -> str:
     """Return a path into a value that was kept whole, in the client's spelling."""
     if isinstance(value, Raw) and b"_" not in bytes(value):
         return path  # no key of it is in snake_case
@@ -103,7 +102,7 @@ def _found(path: str, value: Any) -> str:
     if not isinstance(parsed, dict) or (head not in parsed and snake_case(head) not in parsed):
         return path
     key = head if head in parsed else snake_case(head)
-    return key + dot + (_found(rest, parsed[key]) if rest else "")
+    return key + dot + (_find_path(rest, parsed[key]) if rest else "")
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,10 +139,10 @@ class _RequestPaths:
 
 def _is_respelled(request: Request) -> bool:
     """Whether a setting may have a different key in the body; only then is each path looked up in the notes."""
-    for key, value in notes_of(request).items():
+    for key, value in family_notes(FAMILY, request.metadata).items():
         if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(value)):
             return True
-    config = None if request.reasoning is None else notes_of(request.reasoning).get(WHOLE_CONFIG)
+    config = None if request.reasoning is None else family_notes(FAMILY, request.reasoning.metadata).get(WHOLE_CONFIG)
     return config is not None and b"_" in bytes(config)
 
 
@@ -152,9 +151,9 @@ def _as_written(path: str, request: Request) -> str:
         return path
     if path.startswith(_THINKING) and request.reasoning is not None:
         config = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
-        path = _THINKING + _found(path.removeprefix(_THINKING), None if config is UNSET else config)
-    notes = notes_of(request)
-    return "$." + _respelled(path[2:], notes) if notes else path
+        path = _THINKING + _find_path(path.removeprefix(_THINKING), None if config is UNSET else config)
+    notes = family_notes(FAMILY, request.metadata)
+    return "$." + _respell_path(path[2:], notes) if notes else path
 
 
 def _locate_output(request: Request, field: str) -> str:
@@ -166,20 +165,20 @@ def _locate_output(request: Request, field: str) -> str:
         return f"{_CONFIG}.responseMimeType"
     path = f"{_CONFIG}.{'responseSchema' if TYPED in notes else 'responseJsonSchema'}"
     rest = field.removeprefix("schema").removeprefix(".")
-    return f"{path}.{rest}" if rest else path
+    return at(path, rest)
 
 
 def _locate_message(request: Request, tables: Tables, message_index: int, part_index: int | None, field: str) -> str:
     messages = request.messages
     message = messages[message_index]
     if message.role == "system":
-        path = f"$.{_spelled('systemInstruction', notes_of(request))}"
-    elif SINGLE + "contents" in notes_of(request):
+        path = f"$.{_spelled_key('systemInstruction', family_notes(FAMILY, request.metadata))}"
+    elif SINGLE + "contents" in family_notes(FAMILY, request.metadata):
         path = "$.contents"
     else:
         path = f"$.contents[{tables.of(messages, _contents)[message_index + 1] - 1}]"
     if part_index is None:
-        return f"{path}.{field}" if field else path
+        return at(path, field)
     parts = message.parts
     if _has(message, PLACES):
         place = tables.of(message, _places)[part_index]
@@ -189,8 +188,8 @@ def _locate_message(request: Request, tables: Tables, message_index: int, part_i
         place = 0
     else:
         place = tables.of(parts, _wire_places)[part_index]
-    at = "" if _has(message, SINGLE + "parts") else f"[{place}]"
-    return _locate_part(f"{path}.parts{at}", parts[part_index], field)
+    piece = "" if _has(message, SINGLE + "parts") else f"[{place}]"
+    return _locate_part(f"{path}.parts{piece}", parts[part_index], field)
 
 
 def _has(message: Message, key: str) -> bool:
@@ -239,13 +238,13 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
         inner = _resolution_key(part) if field == "detail" else file.get(field, inner)
     metadata: Metadata | None = getattr(part, "metadata", None)
     if inner and metadata is not None and FAMILY in metadata:
-        inner = _respelled(inner, metadata[FAMILY])
+        inner = _respell_path(inner, metadata[FAMILY])
     return f"{path}.{inner}" if inner else path
 
 
 def _resolution_key(part: Any) -> str:
     snake = snake_case("mediaResolution")
-    return snake if MODELLED + snake in notes_of(part) else "mediaResolution"
+    return snake if MODELLED + snake in family_notes(FAMILY, part.metadata) else "mediaResolution"
 
 
 def _locate_tool(request: Request, paths: list[str], index: int, field: str) -> str:
@@ -254,7 +253,7 @@ def _locate_tool(request: Request, paths: list[str], index: int, field: str) -> 
     tool: Any = request.tools[index]
     notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
     if head == "parameters" and TYPED not in notes:
-        head = _spelled("parametersJsonSchema", notes)
+        head = _spelled_key("parametersJsonSchema", notes)
     return f"{path}.{head}{dot}{rest}" if field else path
 
 
@@ -284,7 +283,7 @@ _FEEDBACK = "promptFeedback"
 
 
 def _locate_answer(completion: Completion, field: str) -> str:
-    notes = notes_of(completion)
+    notes = family_notes(FAMILY, completion.metadata)
     head, _, rest = field.partition(".")
     if head == "finish":
         if completion.messages:
@@ -293,19 +292,19 @@ def _locate_answer(completion: Completion, field: str) -> str:
         for key in (_FEEDBACK, snake_case(_FEEDBACK)):
             held = notes.get(key, notes.get(MODELLED + key))
             if held is not None:
-                return f"$.{key}.{_found('blockReason', held)}"
+                return f"$.{key}.{_find_path('blockReason', held)}"
         return "$"
     path = _ANSWER.get(field) or _ANSWER.get(head, f"$.{head}") + (f".{rest}" if rest else "")
     if head == "usage" and rest and completion.usage is not None:
         held = note(completion.usage.metadata, FAMILY, USAGE)
-        path = f"{_ANSWER[head]}.{_found(path.removeprefix(_ANSWER[head] + '.'), None if held is UNSET else held)}"
+        path = f"{_ANSWER[head]}.{_find_path(path.removeprefix(_ANSWER[head] + '.'), None if held is UNSET else held)}"
     if not field or not notes:
         return path if field else "$"
-    return "$." + _respelled(path[2:], notes)
+    return "$." + _respell_path(path[2:], notes)
 
 
 def _grounding_key(message: Message) -> str:
-    entries = inner_extra(notes_of(message), "candidate") or {}
+    entries = inner_extra(family_notes(FAMILY, message.metadata), "candidate") or {}
     snake = snake_case(GROUNDING)
     return snake if snake in entries or MODELLED + snake in entries else GROUNDING
 
@@ -319,9 +318,9 @@ def _response_path(
     if field.startswith("candidate."):
         return f"{candidate}.{field.removeprefix('candidate.')}"
     if part_index is None:
-        if not field and "~content" in notes_of(completion.messages[message_index]):
+        if not field and "~content" in family_notes(FAMILY, completion.messages[message_index].metadata):
             return candidate
-        return f"{candidate}.content.{field}" if field else f"{candidate}.content"
+        return at(f"{candidate}.content", field)
     if field.startswith("citations"):
         return f"{candidate}.{tables.of(completion.messages[message_index], _grounding_key)}"
     parts = completion.messages[message_index].parts
@@ -331,15 +330,15 @@ def _response_path(
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
     """Return where a part of a result was: in the response, or among the media beside it."""
-    notes = notes_of(result)
+    notes = family_notes(FAMILY, result.metadata)
     if TAGGED in notes:
         return ""  # the media were in a separate content
-    answer = _spelled("functionResponse", notes)
+    answer = _spelled_key("functionResponse", notes)
     inner = inner_extra(notes, "functionResponse") or {}
     has_text = type(result.parts[0]) is Text
     if index == 0 and has_text:
-        return f".{answer}.{_spelled('response', inner)}"
-    path = f".{answer}.{_spelled('parts', inner)}[{index - has_text}]"
+        return f".{answer}.{_spelled_key('response', inner)}"
+    path = f".{answer}.{_spelled_key('parts', inner)}[{index - has_text}]"
     return _locate_part(path, result.parts[index], field)
 
 

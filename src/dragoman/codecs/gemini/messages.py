@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.common_losses import NOT_SENT, invent_content
 from dragoman.codecs.gemini.parts import (
     ABSENT,
     NO_THOUGHT,
@@ -21,7 +22,6 @@ from dragoman.codecs.gemini.parts import (
     PartDecoder,
     PartEncoder,
     is_plain_text,
-    notes_of,
     server_call,
 )
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
@@ -62,7 +62,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import Extra, Spelling
+from dragoman.ir.notes import Extra, Spelling, family_notes
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -85,7 +85,6 @@ ORDER = "~order"
 _SYSTEM_ROLES: dict[str, Metadata] = {
     role: Spelling({FAMILY: {ROLE: Raw(encode_json(role))}}) for role in ("user", "model", "system")
 }
-NOT_SENT = "[This message held nothing that can be shown here.]"
 TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,10 +180,10 @@ class MessageDecoder(TraitNotes):
             notes[ROLE] = Raw(encode_json(role))
         parts = _decode_body(content, notes, "$.systemInstruction")
         if not notes and role is not UNSET:
-            return self._noted(Message("system", parts, None, _SYSTEM_ROLES[role]))
+            return self._note_message(Message("system", parts, None, _SYSTEM_ROLES[role]))
         if ROLE not in notes and role is not UNSET:
             notes[ROLE] = Raw(encode_json(role))
-        return self._noted(Message("system", parts, None, {FAMILY: notes} if notes else None))
+        return self._note_message(Message("system", parts, None, {FAMILY: notes} if notes else None))
 
     def _decode_content(self, content: Content, index: int) -> None:
         notes: Extra = {} if content.extra is UNSET else dict(content.extra)
@@ -206,7 +205,7 @@ class MessageDecoder(TraitNotes):
         else:
             self._decode_user(content, notes, index)
 
-    def _noted(self, message: Message) -> Message:
+    def _note_message(self, message: Message) -> Message:
         """Record the traits of the message and return it."""
         content = message.content_held
         if message.metadata is not None and type(message.metadata) is not Spelling:
@@ -237,7 +236,7 @@ class MessageDecoder(TraitNotes):
             parts = self._serve_all(parts)
         if unanswered is not None and (unanswered.first is None or messages[-1].role != "assistant"):
             self._unanswered = None
-        messages.append(self._noted(Message("assistant", parts, None, {FAMILY: notes} if notes else None)))
+        messages.append(self._note_message(Message("assistant", parts, None, {FAMILY: notes} if notes else None)))
 
     def _note_call(self, call: ToolCall) -> None:
         call_id, order = call.id, self._order
@@ -292,7 +291,7 @@ class MessageDecoder(TraitNotes):
         parts = _decode_body(content, notes, index, makes_calls=False)
         if type(parts) is tuple and parts and type(parts[0]) is Text and is_media_tag(parts[0].text):
             self._tagged = True
-        self._messages.append(self._noted(Message("user", parts, None, {FAMILY: notes} if notes else None)))
+        self._messages.append(self._note_message(Message("user", parts, None, {FAMILY: notes} if notes else None)))
 
     def _decode_results(self, wires: Sequence[Part], notes: Extra, index: int) -> None:
         """Decode a content with results; other parts beside them become a separate user message."""
@@ -323,7 +322,7 @@ class MessageDecoder(TraitNotes):
         if others:
             self.turn("user")
             rest = PartDecoder(index, makes_calls=False).decode(others)
-            messages.append(self._noted(Message("user", tuple(rest), None, {FAMILY: {JOINED: TRUE}})))
+            messages.append(self._note_message(Message("user", tuple(rest), None, {FAMILY: {JOINED: TRUE}})))
 
     def _in_call_order(self, results: Sequence[ToolResult]) -> bool:
         order = self._order
@@ -484,13 +483,13 @@ class MessageEncoder(PartEncoder):
         for index, message in enumerate(messages):
             role = message.role
             if role == "tool":
-                if waiting and APART in notes_of(message):
+                if waiting and APART in family_notes(FAMILY, message.metadata):
                     self._flush(waiting)
                     waiting = []
                 waiting.append(message)
                 continue
             if waiting:
-                joined = role == "user" and JOINED in notes_of(message)
+                joined = role == "user" and JOINED in family_notes(FAMILY, message.metadata)
                 self._flush(waiting, message if joined else None)
                 waiting = []
                 if joined:
@@ -524,7 +523,7 @@ class MessageEncoder(PartEncoder):
                     self._log.drop(part, "", name_of_part(part), "system text is text only here")
                 elif (wire := self.encode(part)) is not None:
                     parts.append(wire)
-        notes = notes_of(first)
+        notes = family_notes(FAMILY, first.metadata)
         if not parts and PARTS not in notes:
             return UNSET
         return self._finish(first, parts, note(first.metadata, FAMILY, ROLE) if ROLE in notes else UNSET)
@@ -550,7 +549,7 @@ class MessageEncoder(PartEncoder):
                     if not key.startswith("~"):
                         self._log.drop(message, key, key, "nothing is left of its message")
                 return None
-            self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+            invent_content(message, self._log)
             wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)
@@ -565,7 +564,7 @@ class MessageEncoder(PartEncoder):
         return role if spelled is UNSET else spelled
 
     def _finish(self, message: Message, wires: list[WireValue], role: str | UnsetType) -> WireValue:
-        notes = notes_of(message)
+        notes = family_notes(FAMILY, message.metadata)
         parts: Any = wires
         if not wires and PARTS in notes:
             parts = UNSET if notes[PARTS] == ABSENT else []
@@ -645,7 +644,7 @@ class MessageEncoder(PartEncoder):
         self._step_signed = True
         signature = call.signature
         signed = signature is not None and signature.family == FAMILY and bool(signature.data)
-        if signed or "~signature" in notes_of(call) or (self._native and not self.dropped_foreign):
+        if signed or "~signature" in family_notes(FAMILY, call.metadata) or (self._native and not self.dropped_foreign):
             return wire
         self._log.invent(
             call, "signature", "placeholder signature", "this model requires the first call of a step signed"
@@ -668,12 +667,12 @@ class MessageEncoder(PartEncoder):
 
     def _flush_all(self, waiting: list[Message], joined: Message | None) -> None:
         results = [part for message in waiting for part in message.parts if isinstance(part, ToolResult)]
-        notes = notes_of(waiting[0])
+        notes = family_notes(FAMILY, waiting[0].metadata)
         if len(results) > 1 and ORDER not in notes:
             results = self._in_call_order(results)
         wires: list[WireValue] = [self._encode_result(result) for result in results]
         if joined is not None and len(waiting) == 1:
-            wires = _interleaved(wires, self._encode_parts(joined.parts, -1), notes)
+            wires = _interleave(wires, self._encode_parts(joined.parts, -1), notes)
         elif joined is not None:
             wires += self._encode_parts(joined.parts, -1)
         if wires and not notes:
@@ -719,12 +718,14 @@ def _leads_to_call(parts: Sequence[AnyPart], place: int, texts_end: int) -> bool
 
     A text that itself carried reasoning in the original body carries it again.
     """
-    if place >= texts_end or texts_end == len(parts) or "~carried" in notes_of(parts[place]):
+    if place >= texts_end or texts_end == len(parts):
+        return False
+    if "~carried" in family_notes(FAMILY, parts[place].metadata):  # type: ignore[union-attr]
         return False
     return type(parts[texts_end]) is ToolCall
 
 
-def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:
+def _interleave(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:
     """Merge results and other parts of one content, each at its original position."""
     places = set(parse_json(notes[PLACES])) if PLACES in notes else set(range(len(results)))
     if len(places) != len(results):

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, read_object, report_unparsed
 from dragoman.codecs.base64_alphabets import read_base64, write_base64
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark, drop_signature
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, Bundle
 from dragoman.codecs.gemini.hosted_tools import HOSTED
@@ -39,7 +40,7 @@ from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_nativ
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted, drawn_image, goes_back
 from dragoman.ir import (
@@ -59,7 +60,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, family_notes, inner_extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -88,12 +89,12 @@ def _seed_text(seed: str | int) -> str:
     return f"$.contents[{seed}]" if type(seed) is int else seed  # type: ignore[return-value]
 
 
-def _invented(seed: str | int, index: int) -> str:
-    return _invented_at(seed, index) if type(seed) is int else invent_id(seed, index)
+def _invent_call_id(seed: str | int, index: int) -> str:
+    return _invent_call_id_at(seed, index) if type(seed) is int else invent_id(seed, index)
 
 
 @lru_cache(maxsize=512)  # every request sends the history again
-def _invented_at(place: int, index: int) -> str:
+def _invent_call_id_at(place: int, index: int) -> str:
     return invent_id(_seed_text(place), index)
 
 
@@ -156,7 +157,7 @@ class PartDecoder:
             signature = Signature(FAMILY, spelled)
         metadata, invented = None, False
         if call_id is UNSET:
-            call_id, invented = _invented(self._seed, self._calls), True
+            call_id, invented = _invent_call_id(self._seed, self._calls), True
         elif not call_id or is_invented(call_id):
             return False
         elif self.marks_ids:
@@ -239,12 +240,12 @@ class PartDecoder:
 
     def _decode_odd(self, wire: Part) -> AnyPart:
         """Decode a part with no known member, several members at once, or a call where users make none."""
-        if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
+        if wire.thought_signature is not UNSET and restore(structs.replace(wire, thought_signature=UNSET)) == Raw(
             b"{}"
         ):
             notes: Extra = {"~text": ABSENT} | (part_keys(wire) or {})
             return Text("", signature=_read_signature(wire, notes), metadata={FAMILY: notes})
-        block = restored(wire)
+        block = restore(wire)
         kind = "+".join(name for name in parse_json(block) if name not in {"thought", "thoughtSignature"})
         return Opaque(FAMILY, kind, block, _read_signature(wire, {}))
 
@@ -298,7 +299,7 @@ class PartDecoder:
         name = "" if answer.name is UNSET else answer.name
         call = self._served_call(answer.id, name)
         call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
-        block = Raw(encode_json({"functionResponse": restored(answer)}))
+        block = Raw(encode_json({"functionResponse": restore(answer)}))
         fields = HOSTED.read_result(parse_json(block))
         return ServerToolResult(
             call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None, **fields
@@ -326,7 +327,7 @@ class PartDecoder:
 
 def server_call(call: ToolCall) -> ServerToolCall:
     """Return the call as a server call, because the server answered it."""
-    notes = notes_of(call)
+    notes = family_notes(FAMILY, call.metadata)
     sends_id = not call.invented_id or notes.get("~id") == TRUE
     block = Raw(encode_json({"functionCall": _call_body(call, notes, sends_id=sends_id)}))
     fields = HOSTED.read_call(parse_json(block))
@@ -413,7 +414,7 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
         if inner is not None:
             notes[WITHIN + "fileData"] = Raw(encode_json(inner))
         return _media(media_type, None, file.file_uri, signature, notes)
-    return Opaque(FAMILY, "media" if signed else "result media", restored(wire), signature)
+    return Opaque(FAMILY, "media" if signed else "result media", restore(wire), signature)
 
 
 def _media(
@@ -462,12 +463,6 @@ def _call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
     call_id: Any = call.id if sends_id else ""
     body = FunctionCall(name, arguments, call_id if sends_id or notes.get("~id") == Raw(b'""') else UNSET)
     return spliced(body, inner_extra(notes, "functionCall") or {})
-
-
-def notes_of(node: Any) -> Extra:
-    """Return this family's notes on a node."""
-    metadata: Metadata | None = node.metadata
-    return {} if metadata is None else metadata.get(FAMILY, {})
 
 
 class PartEncoder:
@@ -533,12 +528,12 @@ class PartEncoder:
         if signature.family == FAMILY and signature.data:
             return signature.data
         self.dropped_foreign = True
-        self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+        drop_signature(part, signature, self._log)
         return UNSET
 
     def _report(self, part: Any, *fields: str) -> None:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         for field in fields:
             if getattr(part, field) is not None:
                 self._log.drop(part, field, f"{type(part).__name__.lower()} {field}", "this API has no such field")
@@ -695,12 +690,12 @@ class PartEncoder:
 
     def _refusal(self, part: Refusal) -> WireValue:
         if not self._native:
-            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+            degrade_refusal(part, self._log)
         return self._text(Text(part.text))
 
     def _search_result(self, part: SearchResult) -> WireValue:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         return self._text(Text(search_text(part, self._log)))
 
     def _opaque(self, part: Opaque) -> WireValue:
@@ -709,7 +704,7 @@ class PartEncoder:
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 
-    def _misplaced(self, part: ToolResult) -> WireValue:
+    def _refuse_result(self, part: ToolResult) -> WireValue:
         self._log.drop(part, "", "tool result", "this message cannot hold it")
 
 
@@ -728,7 +723,7 @@ _ENCODE = PartHandlers[Callable[[Any, Any], WireValue]](
     audio=PartEncoder.media,
     document=PartEncoder._document,
     tool_call=PartEncoder._call,
-    tool_result=PartEncoder._misplaced,
+    tool_result=PartEncoder._refuse_result,
     server_tool_call=PartEncoder._server_call,
     server_tool_result=PartEncoder._server_result,
     search_result=PartEncoder._search_result,

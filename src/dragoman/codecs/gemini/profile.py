@@ -108,21 +108,6 @@ OWN_REQUESTS: dict[str, GeminiProfile] = {
 """Service -> its profile for requests that were written for it: they return unchanged, even what it refuses."""
 
 
-def path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:
-    """Return the URL path of a request, which holds the model and whether to stream; the body has neither."""
-    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    name = model or "{model}"
-    if "/" not in name:
-        return f"{profile.path}{profile.model_prefix}{name}:{method}"
-    name = name.removeprefix("models/")
-    publisher, slash, bare = name.partition("/")
-    if not slash:
-        name = profile.model_prefix + name
-    elif "/" not in bare and profile.other_publishers:
-        name = profile.other_publishers.format(publisher=publisher, model=bare)
-    return f"{profile.path}{name}:{method}"
-
-
 LAYOUT = Layout(
     messages="contents",
     tool_choice=("toolConfig",),

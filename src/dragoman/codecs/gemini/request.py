@@ -8,10 +8,11 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini.parts import NULL
-from dragoman.codecs.gemini.profile import FAMILY, OWN_REQUESTS, PROFILE, GeminiProfile, path_of
+from dragoman.codecs.gemini.profile import FAMILY, OWN_REQUESTS, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
     GROUPS,
@@ -48,9 +49,9 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_others,
     fit_tier,
     fit_top_logprobs,
-    fitted,
     read_tier,
 )
 from dragoman.errors import DecodeError, EncodeError
@@ -113,13 +114,15 @@ SETTINGS = Settings(
         Setting("output", None, BY_HAND, path=f"{_CONFIG}.responseMimeType"),
         Setting("stream", None),  # it is in the path
         Setting("user", None, lost="this API has no such field"),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
-        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
+        Setting("cache", None, lost=CACHED),
+        Setting("labels", write=fit_others(partial(fit_labels, GOOGLE_LABELS), FAMILY)),
         Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("logprobs", f"{_CONFIG}.responseLogprobs"),
         Setting(
-            "top_logprobs", f"{_CONFIG}.logprobs", write=fitted(partial(fit_top_logprobs, "responseLogprobs"), FAMILY)
+            "top_logprobs",
+            f"{_CONFIG}.logprobs",
+            write=fit_others(partial(fit_top_logprobs, "responseLogprobs"), FAMILY),
         ),
         Setting("modalities", f"{_CONFIG}.responseModalities", _read_modalities, _write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
@@ -276,8 +279,23 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         request.model if notes is not None and "~model" in notes else None,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
-    path = path_of(request.model, profile, stream=request.stream)
+    path = _path_of(request.model, profile, stream=request.stream)
     return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
+
+
+def _path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:
+    """Return the URL path of a request, which holds the model and whether to stream; the body has neither."""
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    name = model or "{model}"
+    if "/" not in name:
+        return f"{profile.path}{profile.model_prefix}{name}:{method}"
+    name = name.removeprefix("models/")
+    publisher, slash, bare = name.partition("/")
+    if not slash:
+        name = profile.model_prefix + name
+    elif "/" not in bare and profile.other_publishers:
+        name = profile.other_publishers.format(publisher=publisher, model=bare)
+    return f"{profile.path}{name}:{method}"
 
 
 def _is_for(request: Request, profile: GeminiProfile) -> bool:
@@ -346,15 +364,15 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, entri
         return UNSET if config == _NOTHING_SET else config
     return overlaid(
         GenerationConfig(
-            _spelled(request.max_output_tokens, "maxOutputTokens", entries),
-            _spelled(request.temperature, "temperature", entries),
-            _spelled(request.top_p, "topP", entries),
-            _spelled(request.top_k, "topK", entries),
+            _spell_number(request.max_output_tokens, "maxOutputTokens", entries),
+            _spell_number(request.temperature, "temperature", entries),
+            _spell_number(request.top_p, "topP", entries),
+            _spell_number(request.top_k, "topK", entries),
             list(request.stop) if request.stop or "~stop" in entries else UNSET,
-            _spelled(request.seed, "seed", entries),
-            _spelled(request.presence_penalty, "presencePenalty", entries),
-            _spelled(request.frequency_penalty, "frequencyPenalty", entries),
-            _spelled(request.candidates, "candidateCount", entries),
+            _spell_number(request.seed, "seed", entries),
+            _spell_number(request.presence_penalty, "presencePenalty", entries),
+            _spell_number(request.frequency_penalty, "frequencyPenalty", entries),
+            _spell_number(request.candidates, "candidateCount", entries),
             thinking,
             mime,
             schema,
@@ -375,7 +393,7 @@ def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> R
     return structs.replace(request, **changes) if changes else request
 
 
-def _spelled(value: WireValue, key: str, entries: Extra) -> WireValue:
+def _spell_number(value: WireValue, key: str, entries: Extra) -> WireValue:
     if value is None:
         return None
     noted = entries.get(_NUMBER + key)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.common_losses import drop_stop_sequence
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import last_text_as_refusal, words_of_refusal
 from dragoman.codecs.gemini import foreign_signatures
@@ -33,11 +34,11 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
-from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, in_json, usage_for_generate
+from dragoman.codecs.google_usage import USAGE_METADATA, by_modality, usage_for_generate
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.logprobs import GOOGLE_KEYS, read_google, report_bytes, tokens_by_candidate, write_google
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, tier_word
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Logprobs, Message, Text, TokenLogprob, ToolCall, Usage
@@ -105,7 +106,7 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
     else:
         word = spelled
     reason = _DECODE_FINISH.get(word) or _DECODE_FINISH.get(word.upper(), "unknown")
-    if reason == "stop" and message is not None and _calls(message):
+    if reason == "stop" and message is not None and message.tool_calls:
         reason = "tool_calls"
     if word == spelled and word in _DECODE_FINISH:
         return Finish(reason, word)
@@ -155,18 +156,13 @@ def _unrunnable(message: Message) -> Message:
     return structs.replace(message, parts=tuple(parts))
 
 
-def _calls(message: Message) -> bool:
-    content = message.content_held
-    return type(content) is tuple and any(type(part) is ToolCall for part in content)
-
-
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> WireValue:
     if finish is None:
         return UNSET
     if finish.metadata is not None and "~word" in finish.metadata.get(FAMILY, {}):
         return finish.metadata[FAMILY]["~word"]
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     raw, reason = finish.raw, finish.reason
     known = _DECODE_FINISH.get(raw) if raw is not None else None
     if known is not None and (known == reason or (known == "stop" and reason == "tool_calls")):
@@ -286,7 +282,7 @@ def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
                 tells_more = True
             tells_more = tells_more or detail.extra is not UNSET
         if tells_more:
-            notes[key] = Raw(encode_json([restored(detail) for detail in details]))
+            notes[key] = Raw(encode_json([restore(detail) for detail in details]))
     return image
 
 
@@ -296,7 +292,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         return raw
     if (translated := usage_for_generate(usage)) is not None:
         tier = _tier_of(usage)
-        return in_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
+        return as_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
     thoughts, cached, total = fit_counts(usage, log, completion)
     read, written = ([ModalityCount(*count) for count in counts] for counts in by_modality(usage))
     return UsageMetadata(
@@ -442,7 +438,7 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
         declined = None if finish is None or finish.reason != "refusal" else words_of_refusal(message)
         if declined is not None or (finish is not None and finish.explanation is not None):
-            candidate = explained(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
+            candidate = add_explanation(candidate, declined or finish.explanation or "")  # type: ignore[union-attr]
         if completion.logprobs:
             candidate = _with_logprobs(candidate, likely.get(index, ()))
         candidates.append(candidate)
@@ -474,7 +470,7 @@ def encode_time(created: int | None, notes: Extra | None) -> WireValue:
         return UNSET  # not a valid date: a number of seconds beyond the year 9999
 
 
-def explained(candidate: WireValue, explanation: str) -> WireValue:
+def add_explanation(candidate: WireValue, explanation: str) -> WireValue:
     """Return the candidate with the explanation of its finish reason, unless it has one."""
     raw = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
     keys = {"finishMessage": Raw(encode_json(explanation))}

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.common_losses import drop_cache_mark
 from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode_media, is_only_call, part_notes
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.wire import (
@@ -103,12 +104,12 @@ def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
     try:
         if _TEXT_WRAPPER.match(data) is not None:
             return "text", decode_text_wrapper(data).output
-        return _unwrapped(_decode_wrapped(response), response)
+        return _unwrap(_decode_wrapped(response), response)
     except msgspec.DecodeError:
         return "data", response
 
 
-def _unwrapped(wrapped: Wrapper, response: Raw) -> tuple[ResultKind, Any]:
+def _unwrap(wrapped: Wrapper, response: Raw) -> tuple[ResultKind, Any]:
     output, error = wrapped.output, wrapped.error
     if error is UNSET and isinstance(output, Raw):
         first = bytes(output)[:1]
@@ -154,7 +155,7 @@ class ResultEncoder:
 
     def encode(self, result: ToolResult, name: str, call_id: str | UnsetType) -> WireValue:
         if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(result, self._log)
         notes: Extra = (result.metadata or {}).get(FAMILY, {})
         given_id = note(result.metadata, FAMILY, "~id")
         if given_id is not UNSET:

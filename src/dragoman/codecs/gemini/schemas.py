@@ -148,7 +148,7 @@ def read_typed(typed: Raw) -> tuple[Any, Raw]:
     return json_schema_of(parse_json(typed)), typed
 
 
-def typed_again(value: Any, noted: Raw) -> Any:
+def restore_typed(value: Any, noted: Raw) -> Any:
     """Return the typed schema that this JSON Schema was converted from, or UNSET if it has changed since."""
     if bytes(noted) == b"true":
         return value

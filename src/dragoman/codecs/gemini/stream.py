@@ -401,10 +401,10 @@ class PayloadDecoder(EventDecoder):
         if self._state is ENDED:
             return []
         if self._state is not FINISHED:
-            return self._truncated()
+            return self._end_truncated()
         for answer in self._answers.values():
             if answer.finish is UNSET and self._blocked is None:
-                return self._truncated()
+                return self._end_truncated()
         self._tell_usage()
         self._move("end")
         numbers = sorted(self._answers) if len(self._answers) > 1 else list(self._answers)
@@ -420,7 +420,7 @@ class PayloadDecoder(EventDecoder):
     def _start(self, wire: GenerateContentResponse, payload: bytes) -> None:
         notes = _meaningful_keys(response_keys(wire))
         if wire.extra is not UNSET and any(key.startswith(_SPELLING) for key in wire.extra):
-            self._read = _misspelled
+            self._read = _reject_payload
         if wire.prompt_feedback is not UNSET and self._blocked is None:
             notes["promptFeedback"] = wire.prompt_feedback
         created = None if wire.create_time is UNSET else decode_time(wire.create_time, notes)
@@ -491,7 +491,7 @@ class PayloadDecoder(EventDecoder):
         self._move("error")
         return self._break_off(failure)
 
-    def _truncated(self) -> list[AnyEvent]:
+    def _end_truncated(self) -> list[AnyEvent]:
         self._state = ENDED
         return self._break_off(Failure("truncated", "the stream ended without a finish reason"))
 
@@ -563,7 +563,7 @@ class PayloadDecoder(EventDecoder):
             wire = structs.replace(wire, thought_signature=UNSET)
         decoder = answer.decoder
         if wire.function_response is not UNSET and answer.queue:
-            self._answered(answer, wire)
+            self._add_server_response(answer, wire)
             return
         decoder.parts = []
         decoder.add(wire)
@@ -572,10 +572,10 @@ class PayloadDecoder(EventDecoder):
         self._flush(answer)
         answer.lane.whole(part if bundle is None else structs.replace(part, signature=signature))
 
-    def _answered(self, answer: _Answer, wire: Part) -> None:
+    def _add_server_response(self, answer: _Answer, wire: Part) -> None:
         """Add a response of an MCP server: it answered the call just before, which is thus not the client's."""
         queue = answer.queue
-        call = self._served(answer, wire.function_response)
+        call = self._find_served_call(answer, wire.function_response)
         decoder = PartDecoder(answer.seed, f"$.candidates[{answer.number}].content", marks_ids=True)
         if call is not None:
             decoder.parts.append(_with_arguments(call, answer.seed))
@@ -584,7 +584,7 @@ class PayloadDecoder(EventDecoder):
             queue[call.place] = decoder.parts[0]
         queue.append(decoder.parts[-1])
 
-    def _served(self, answer: _Answer, response: Any) -> _Call | None:
+    def _find_served_call(self, answer: _Answer, response: Any) -> _Call | None:
         """Return the queued call that a server response answers."""
         queue = answer.queue
         if response.id is not UNSET:
@@ -710,7 +710,7 @@ class PayloadDecoder(EventDecoder):
         signature, bundle = _signature(spelled)
         if bundle is not None and bundle.reasoning:
             self._restore(answer, bundle.reasoning)
-        call = self._begun(answer, piece)
+        call = self._find_begun_call(answer, piece)
         if call is None:
             if not piece.name and piece.args is piece.partial_args is UNSET:
                 return  # an end that was already emitted, or a keep-alive piece
@@ -735,7 +735,7 @@ class PayloadDecoder(EventDecoder):
             answer.open.remove(call)
             self._end_call(answer, call, incomplete=not call.runs)
 
-    def _begun(self, answer: _Answer, piece: CallPiece) -> _Call | None:
+    def _find_begun_call(self, answer: _Answer, piece: CallPiece) -> _Call | None:
         """Return the call that this piece continues, if there is one."""
         if piece.id and piece.id in answer.calls:
             return answer.calls[piece.id]
@@ -812,7 +812,7 @@ def _meaningful_keys(extra: Extra | UnsetType | None) -> Extra:
     return {key: value for key, value in extra.items() if not key.startswith(_SPELLING) and bytes(value) != b"null"}
 
 
-def _misspelled(_payload: bytes) -> Chunk[Any]:
+def _reject_payload(_payload: bytes) -> Chunk[Any]:
     """Reject every payload: for streams in snake_case, whose keys only the wider reader reads."""
     raise msgspec.ValidationError("snake_case")
 

@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.accumulate import GrowingPart
+from dragoman.codecs.common_losses import degrade_refusal
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import GROUNDING, Bundle
 from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
-from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage, explained
+from dragoman.codecs.gemini.response import add_explanation, encode_finish, encode_time, encode_usage
 from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, THOUGHT, is_native_thought
 from dragoman.codecs.logprobs import write_google
@@ -38,7 +39,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
@@ -167,7 +167,6 @@ class EventEncoder(BaseEventEncoder):
     _notes: Extra | None = None
     _started = False
     _opened = False
-    _usage: Usage | None = None
 
     def __init__(self, log: LossLog, *, array: bool = False, profile: GeminiProfile = PROFILE) -> None:
         self._log = log
@@ -189,12 +188,12 @@ class EventEncoder(BaseEventEncoder):
                 self._parts[event.index].citations.append(event.citation)
         data = b"".join(out)
         out.clear()
-        return self._bracketed(data) if self._array else data
+        return self._open_array(data) if self._array else data
 
     def fragment(self, index: int, text: str) -> bytes:
         """Encode more text of a part."""
         data = self._piece(index, text)
-        return self._bracketed(data) if self._array else data
+        return self._open_array(data) if self._array else data
 
     def _piece(self, index: int, text: str) -> bytes:
         part = self._parts[index]
@@ -209,16 +208,16 @@ class EventEncoder(BaseEventEncoder):
             return b""
         return b"\n]" if self._opened else b"[]"
 
-    def _bracketed(self, data: bytes) -> bytes:
+    def _open_array(self, data: bytes) -> bytes:
         if self._opened or not data:
             return data
         self._opened = True
         return b"[" + data.removeprefix(self._lead)
 
     def _write(self, answer: _Answer, wire: WireValue) -> None:
-        self._out.append(self._written(answer, wire))
+        self._out.append(self._frame(answer, wire))
 
-    def _written(self, answer: _Answer, wire: WireValue) -> bytes:
+    def _frame(self, answer: _Answer, wire: WireValue) -> bytes:
         return answer.head + _json(wire) + answer.tail
 
     def _on_start(self, event: StreamStart) -> None:
@@ -263,7 +262,7 @@ class EventEncoder(BaseEventEncoder):
         answer.last_index = event.index
         if type(part) is Refusal:
             answer.declined.append(outgoing)
-            self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+            degrade_refusal(part, self._log)
         elif not (type(part) is Text or type(part) is Reasoning) or _has_notes(part):
             answer.queue.append(outgoing)
             return
@@ -289,7 +288,7 @@ class EventEncoder(BaseEventEncoder):
         if not carried:
             return encoded
         signature = foreign_signatures.pack(Bundle(tuple(carried), hollow=True))
-        return self._written(answer, Part("", UNSET, signature)) + encoded
+        return self._frame(answer, Part("", UNSET, signature)) + encoded
 
     def _on_media(self, event: MediaDelta) -> None:
         self._parts[event.index].data.append(event)
@@ -299,7 +298,7 @@ class EventEncoder(BaseEventEncoder):
         answer = self._answer(event.candidate)
         out = self._out
         has_text = bool(out) and out[-1].endswith(answer.tail)
-        chunk = out.pop() if has_text else self._written(answer, EMPTY_TEXT)
+        chunk = out.pop() if has_text else self._frame(answer, EMPTY_TEXT)
         encoded = b',"logprobsResult":' + encode_json(write_google(event.tokens)) + b"}]"
         out.append(chunk.removesuffix(answer.tail) + answer.tail.replace(b"}]", encoded, 1))
 
@@ -322,7 +321,7 @@ class EventEncoder(BaseEventEncoder):
             answer.run.add(part)
         signature = end.signature or getattr(start, "signature", None)
         if signature is not None and not end.incomplete:
-            self._write(answer, answer.encoder.encode(Text(self._called_back(part), signature=signature)))
+            self._write(answer, answer.encoder.encode(Text(self._take_back(part), signature=signature)))
             answer.leave(None)
 
     def _end_reasoning(self, part: _Outgoing) -> None:
@@ -335,7 +334,7 @@ class EventEncoder(BaseEventEncoder):
             whole = foreign_signatures.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
             (answer.overtaken if overtaken else answer.encoder.carried).append(whole)
         elif known.signature is not None and not part.end.incomplete:
-            signed = Reasoning(self._called_back(part), known.signature, metadata=NATIVE_THOUGHT)
+            signed = Reasoning(self._take_back(part), known.signature, metadata=NATIVE_THOUGHT)
             self._write(answer, answer.encoder.encode(signed))
             answer.leave(None)
 
@@ -347,7 +346,7 @@ class EventEncoder(BaseEventEncoder):
             if later.start.index > part.start.index
         )
 
-    def _called_back(self, part: _Outgoing) -> str:
+    def _take_back(self, part: _Outgoing) -> str:
         """Take back the last piece of a part if it was not sent yet, so that its signature can be on the same part."""
         out = self._out
         last = part.pieces[-1] if part.pieces else getattr(part.start.part, "text", "")
@@ -363,16 +362,13 @@ class EventEncoder(BaseEventEncoder):
             outgoing = queue.popleft()
             part = outgoing.whole(outgoing.pieces)
             if isinstance(part, ToolCall) and part.incomplete:
-                part = _unfinished(part)
+                part = _mark_unfinished(part)
             wire = answer.encoder.encode(part)
             if wire is not None:
                 self._write(answer, wire)
                 answer.leave(None)
 
     # ── the end ──
-
-    def _on_usage(self, event: UsageUpdate) -> None:
-        self._usage = event.usage
 
     def _on_finished(self, event: Finished) -> None:
         if not self._started:
@@ -413,7 +409,7 @@ class EventEncoder(BaseEventEncoder):
         wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)
         candidate: WireValue = overlaid(wire, extra) if extra else wire
         explanation = None if finish is None else finish.explanation or self._words_of_refusal(answer, finish)
-        return candidate if explanation is None else explained(candidate, explanation)
+        return candidate if explanation is None else add_explanation(candidate, explanation)
 
     def _words_of_refusal(self, answer: _Answer, finish: Finish) -> str | None:
         """Return the text of the refusal that ends the answer, which this API can only repeat as an explanation."""
@@ -453,14 +449,14 @@ def _has_notes(part: Text | Reasoning) -> bool:
     return notes is not None and not notes.keys() <= {THOUGHT}
 
 
-def _unfinished(call: ToolCall) -> ToolCall:
+def _mark_unfinished(call: ToolCall) -> ToolCall:
     """Return a call that the answer was cut off in; `willContinue` says that more should have followed."""
     notes = {**(call.metadata or {}).get(FAMILY, {})}
     notes |= keep(FAMILY, UNSET, functionCall={"willContinue": TRUE})[FAMILY]  # type: ignore[index]
     return structs.replace(call, metadata={**(call.metadata or {}), FAMILY: notes})
 
 
-_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], object]] = {
     StreamStart: EventEncoder._on_start,
     PartStart: EventEncoder._on_part_start,
     MediaDelta: EventEncoder._on_media,

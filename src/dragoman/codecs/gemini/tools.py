@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.gemini.hosted_tools import HOSTED
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
-from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
+from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, restore_typed
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     FunctionCallingConfig,
@@ -175,7 +176,7 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
         for tool in built_in:
             log.drop(tool, "", f"tool {tool.name!r}", "this model takes no built-in tool beside functions")
         built_in = []
-    return _grouped(functions, built_in, parse_json(notes[GROUPS]) if notes is not None and is_grouped else None)
+    return _regroup_tools(functions, built_in, parse_json(notes[GROUPS]) if notes is not None and is_grouped else None)
 
 
 def _why_unknown(tool: ProviderTool, profile: GeminiProfile) -> str | None:
@@ -196,7 +197,7 @@ DECLARATIONS = "functionDeclarations"
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def _grouped(
+def _regroup_tools(
     functions: list[WireValue], built_in: list[ProviderTool], groups: list[dict[str, Any]] | None
 ) -> list[WireValue]:
     definitions = [to_raw(tool.definition_held or HOSTED.write_tool(tool)) for tool in built_in]
@@ -230,7 +231,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
     if isinstance(tool, CustomTool):
         return FunctionDeclaration(tool.name, description, parameters_of_custom(tool, log))
     if tool.cache is not None:
-        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        drop_tool_cache_mark(tool, log)
     schema = tool.parameters_held
     parameters: Any = UNSET if schema is None or (type(schema) is Raw and bytes(schema) == b"null") else schema
     notes = None if tool.metadata is None else tool.metadata.get(FAMILY)
@@ -239,7 +240,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
     if TYPED not in notes:
         return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
     noted = notes[TYPED]
-    typed = noted if parameters is UNSET else typed_again(schema, noted)
+    typed = noted if parameters is UNSET else restore_typed(schema, noted)
     if typed is UNSET:
         return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
     return spliced(FunctionDeclaration(tool.name, description, UNSET, typed), notes)
@@ -418,7 +419,7 @@ def _read_format(raw: Raw) -> StructuredOutput | None:
 _ANNOTATIONS = {"name": "title", "description": "description"}
 
 
-def _annotated(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+def _annotate_schema(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     """Return the schema with its name and description as annotations of its root, where the model reads them."""
     schema = output.schema
     added = {}
@@ -456,6 +457,6 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
                 log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
         return mime, UNSET, UNSET, UNSET
     if not output.name is output.description is None:
-        return mime, _annotated(output, request, log), UNSET, UNSET
-    typed = typed_again(schema, notes[TYPED]) if TYPED in notes else UNSET
+        return mime, _annotate_schema(output, request, log), UNSET, UNSET
+    typed = restore_typed(schema, notes[TYPED]) if TYPED in notes else UNSET
     return (mime, schema, UNSET, UNSET) if typed is UNSET else (mime, UNSET, typed, UNSET)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.google_errors import StatusErrors
-from dragoman.ir import Failure
 
 _errors = StatusErrors(FAMILY, "gemini-interactions error")
 
 
-def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    return _errors.decode(body, status, headers)
-
-
-def encode_error(failure: Failure) -> Encoded:
-    return _errors.encode(failure)
+decode_error = _errors.decode
+encode_error = _errors.encode

@@ -13,17 +13,17 @@ from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.wire import TextContent, ThoughtStep
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, tagged
+from dragoman.codecs.signature_tags import SIGNED, from_base64, in_base64, make_tag
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text
 from dragoman.ir.notes import family_notes
 
-_UNSIGNED = tagged("unsigned", None)
+_UNSIGNED = make_tag("unsigned", None)
 _TAGGED: Metadata = {FAMILY: SIGNED}
 SHOWN = "~shown"
 """Note on a signed empty text: it has a step, after the thought with its signature."""
 
 
-def _thought(text: str, tag: str) -> ThoughtStep:
+def _thought_step(text: str, tag: str) -> ThoughtStep:
     return ThoughtStep(in_base64(tag), [TextContent(text)] if text else UNSET)
 
 
@@ -45,13 +45,15 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
 
     def show(self, part: Reasoning) -> ThoughtStep:
         """Return a thought for unsigned or another family's reasoning, or for reasoning that Google signed itself."""
-        return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)
+        if part.signature is None:
+            return _thought_step(part.text, _UNSIGNED)
+        return self.tagged_reasoning(part, part.signature)
 
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
         return Reasoning(text, metadata=_TAGGED) if tag == _UNSIGNED else super().read_tagged(text, tag)
 
 
-_blocks = _Thoughts(FAMILY, _thought)
+_blocks = _Thoughts(FAMILY, _thought_step)
 tagged_signature = _blocks.tagged_signature
 tagged_reasoning = _blocks.show
 trailing_signature = _blocks.trailing_signature

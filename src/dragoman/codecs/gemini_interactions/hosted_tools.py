@@ -16,8 +16,9 @@ from dragoman.codecs.shared_tools import (
     code_of,
     count_of,
     forged_id,
-    given,
     json_input,
+    non_empty,
+    output_text,
     pages_of,
     query_of,
     read_headers,
@@ -25,7 +26,6 @@ from dragoman.codecs.shared_tools import (
     text_within,
     texts,
     write_headers,
-    written_out,
 )
 from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
 
@@ -78,11 +78,13 @@ class HostedTools(SharedTools):
             case "code_execution":
                 return {"type": "code_execution"}
             case "file_search":
-                options = given(file_search_store_names=tool.stores, top_k=tool.max_results)
+                options = non_empty(file_search_store_names=tool.stores, top_k=tool.max_results)
                 return {"type": "file_search", **options}
             case "mcp":
                 allowed = [{"tools": list(tool.allowed_tools)}] if tool.allowed_tools else None
-                server = given(name=tool.name, url=tool.server_url, allowed_tools=allowed, headers=write_headers(tool))
+                server = non_empty(
+                    name=tool.name, url=tool.server_url, allowed_tools=allowed, headers=write_headers(tool)
+                )
                 return {"type": "mcp_server", **server}
         return None
 
@@ -100,10 +102,10 @@ class HostedTools(SharedTools):
         result = block.get("result")
         fields: Fields = {"kind": kind}
         if isinstance(result, str):
-            fields |= written_out(result)
+            fields |= output_text(result)
         elif isinstance(result, list):
             entries = [entry for entry in result if isinstance(entry, dict)]
-            fields |= written_out(*(entry.get("text") for entry in entries))
+            fields |= output_text(*(entry.get("text") for entry in entries))
             pages = tuple(Citation(url) for entry in entries if (url := text_of(entry.get("url"))))
             fields |= {"sources": pages} if pages else {}
         return fields | ({"error": "error"} if block.get("is_error") is True else {})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.messages import INSIDE, JOINED
+from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.request import INPUT, SETTINGS
 from dragoman.codecs.gemini_interactions.response import FAILED_STEP
 from dragoman.codecs.gemini_interactions.steps import (
@@ -15,7 +16,6 @@ from dragoman.codecs.gemini_interactions.steps import (
     SPELLED,
     begins_step,
     is_output,
-    own,
     shares_thought,
 )
 from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
@@ -33,8 +33,9 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.ir.notes import family_notes
 from dragoman.ir.values import parse_json
-from dragoman.losses import PathsWithPieces, Tables, paths_by_tables
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
 _MEDIA = {"url": "uri", "media_type": "mime_type", "detail": "resolution"}
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
@@ -62,7 +63,7 @@ def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
     step, place = -1, 0
     previous: AnyPart | None = None
     for part in parts:
-        notes = own(getattr(part, "metadata", None))
+        notes = family_notes(FAMILY, getattr(part, "metadata", None))
         behind = bytes(notes.get("~tagged", b"")) == b'"after"'
         if begins_step(part, previous):
             place = 0
@@ -88,7 +89,7 @@ def _starts(messages: tuple[Message, ...]) -> list[int]:
     starts: list[int] = []
     step = 0
     for message in messages:
-        notes = own(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         joined = JOINED in notes
         starts.append(step - joined)
         if message.role == "assistant":
@@ -106,11 +107,11 @@ def _turn(parts: tuple[AnyPart, ...]) -> list[_Place]:
 
 def _request_path(request: Request, tables: Tables, index: int | None, part_index: int | None, field: str) -> str:
     if index is None:
-        return _setting_path(request, field) if part_index is None else _tool_path(part_index, field)
+        return _setting_path(request, field) if part_index is None else at(f"$.tools[{part_index}]", field)
     message = request.messages[index]
     if message.role == "system":
         return "$.system_instruction"
-    notes = own(request.metadata)
+    notes = family_notes(FAMILY, request.metadata)
     spelled = parse_json(notes[INPUT]) if INPUT in notes else None
     if spelled == "string":
         return "$.input"
@@ -118,19 +119,19 @@ def _request_path(request: Request, tables: Tables, index: int | None, part_inde
     root = "$.input" if spelled == "step" else f"$.input[{start}]"
     if message.role == "assistant":
         if part_index is None:
-            return f"{root}.{field}" if field else root
+            return at(root, field)
         places = tables.of(message.parts, _turn)
         base = "$.input" if spelled == "step" else ""
         return _part_path("$.input", places[part_index], message.parts[part_index], field, start, base)
     if message.role == "tool":
         return _result_path(root, message, part_index, field, start)
     if part_index is None:
-        return f"{root}.{field}" if field else root
+        return at(root, field)
     return _content_path(root, message, part_index, field, spelled)
 
 
 def _result_path(root: str, message: Message, part_index: int | None, field: str, start: int) -> str:
-    notes = own(message.metadata)
+    notes = family_notes(FAMILY, message.metadata)
     place = part_index or 0
     if INSIDE in notes:
         path = f"{root}.content[{parse_json(notes[INSIDE])[place]}]" if part_index is not None else root
@@ -141,7 +142,7 @@ def _result_path(root: str, message: Message, part_index: int | None, field: str
 
 
 def _content_path(root: str, message: Message, part_index: int, field: str, spelled: str | None) -> str:
-    notes = own(message.metadata)
+    notes = family_notes(FAMILY, message.metadata)
     if spelled == "contents":
         path = f"$.input[{part_index}]"
     elif spelled == "content":
@@ -176,7 +177,7 @@ def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int 
     if isinstance(part, Opaque) and not part.kind.startswith(CONTENT):
         return path
     if is_output(part):
-        spelled = SPELLED in own(getattr(part, "metadata", None))
+        spelled = SPELLED in family_notes(FAMILY, getattr(part, "metadata", None))
         if isinstance(part, Text) and part.signature is not None and foreign_signatures.stands_alone(part):
             return path
         return f"{path}.content" if spelled else _within_content(f"{path}.content[{place}]", part, field)
@@ -197,10 +198,6 @@ def _setting_path(request: Request, field: str) -> str:
     if head in {"tool_choice", "reasoning", "output", "response_format"}:
         return SETTINGS.path(head)
     return SETTINGS.path(field)
-
-
-def _tool_path(index: int, field: str) -> str:
-    return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
 
 
 def _piece_path(result: ToolResult, index: int, field: str) -> str:
@@ -225,14 +222,14 @@ def _response_path(
     completion: Completion, tables: Tables, index: int | None, part_index: int | None, field: str
 ) -> str:
     if index is None:
-        failed = own(completion.metadata).get(FAILED_STEP) if field == "finish.explanation" else None
+        failed = family_notes(FAMILY, completion.metadata).get(FAILED_STEP) if field == "finish.explanation" else None
         if failed is not None:
             return f"$.steps[{parse_json(failed)}].error.message"
         return _answer_path(field)
-    outputs = "~outputs" in own(completion.metadata)
+    outputs = "~outputs" in family_notes(FAMILY, completion.metadata)
     root = "$.outputs" if outputs else "$.steps"
     if part_index is None:
-        return f"{root}.{field}" if field else root
+        return at(root, field)
     message = completion.messages[index]
     part = message.parts[part_index]
     if outputs:

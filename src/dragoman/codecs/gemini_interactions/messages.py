@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from dragoman.codecs.common_losses import NOT_SENT, drop_cache_mark, drop_signature, invent_content
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.parts import PartEncoder, decode_part
 from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
@@ -33,7 +34,6 @@ from dragoman.codecs.gemini_interactions.steps import (
     is_plain_text,
     is_signed_by_google,
     noted,
-    own,
     shares_thought,
 )
 from dragoman.codecs.gemini_interactions.wire import (
@@ -46,7 +46,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     UserInputStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, PLACEHOLDER, is_dummy
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.wire_values import Unmodelled
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -61,7 +61,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -145,7 +145,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_user(self, step: UserInputStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "user_input", restored(step)))  # of a GET, which returns the whole timeline
+            self._say(Opaque(FAMILY, "user_input", restore(step)))  # of a GET, which returns the whole timeline
             return
         self._end_turn()
         self._end_tool_message()
@@ -196,7 +196,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_result(self, step: FunctionResultStep, index: int) -> None:  # noqa: ARG002
         if self.answering:
-            self._say(Opaque(FAMILY, "function_result", restored(step)))
+            self._say(Opaque(FAMILY, "function_result", restore(step)))
             return
         self._end_turn()
         self._results.append(self._decode_result(step))
@@ -258,7 +258,7 @@ class MessageDecoder(TraitNotes):
         parts = [] if contents is UNSET else [decode_part(wire) for wire in contents]
         first = parts[0] if parts else None
         if first is None or isinstance(first, Opaque):
-            self._say(Opaque(FAMILY, "model_output", restored(step)))
+            self._say(Opaque(FAMILY, "model_output", restore(step)))
             return
         notes: Extra = {}
         if type(content) is str:
@@ -299,7 +299,7 @@ class MessageDecoder(TraitNotes):
             notes: Extra = {"~raw:signature": Raw(encode_json(step.signature))}
             self._say(replace(reasoning, metadata=noted(reasoning.metadata, notes)))
         else:
-            self._pending_signature = (None, {BEFORE: restored(step)})
+            self._pending_signature = (None, {BEFORE: restore(step)})
 
     def _add_tagged(self, step: ThoughtStep, tag: str) -> bool:
         summary = step.summary or ()
@@ -329,7 +329,7 @@ class MessageDecoder(TraitNotes):
         """Add a part to the model's turn, with the signature that came before it."""
         self._end_tool_message()
         if self._pending_signature is not None:
-            signed = self._signed(part)
+            signed = self._sign(part)
             if signed is None:
                 self._settle()
             else:
@@ -345,7 +345,7 @@ class MessageDecoder(TraitNotes):
                 self.part(part)
         self._turn_parts.append(part)
 
-    def _signed(self, part: AnyPart) -> AnyPart | None:
+    def _sign(self, part: AnyPart) -> AnyPart | None:
         """Give the part the signature that waits for it; None if there is none, or the part cannot have it."""
         if self._pending_signature is None or not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
@@ -414,13 +414,13 @@ class MessageEncoder:
         waiting: Message | None = None
         for message in messages:
             if waiting is not None:
-                joined = message if JOINED in own(message.metadata) else None
+                joined = message if JOINED in family_notes(FAMILY, message.metadata) else None
                 steps += self._encode_inside(waiting, joined)
                 waiting = None
                 if joined is not None:
                     continue
             if message.role == "tool":
-                if self._native and INSIDE in own(message.metadata):
+                if self._native and INSIDE in family_notes(FAMILY, message.metadata):
                     waiting = message
                 else:
                     steps += [self._encode_result(part) for part in message.parts]  # type: ignore[arg-type]
@@ -434,15 +434,15 @@ class MessageEncoder:
 
     def _encode_user(self, message: Message) -> list[WireValue]:
         content = message.content_held
-        notes = own(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         if type(content) is str and not notes:
             return [UserInputStep([TextContent(content)])]
         contents: Any = self._contents_of(message)
         if not contents and SPELLED not in notes:
             if content and not self._native:
                 # The losses are logged; a turn without contents is refused.
-                contents = [TextContent("[This message held nothing that can be shown here.]")]
-                self._log.invent(message, "", "text in place of what was lost", "the turn must have content")
+                contents = [TextContent(NOT_SENT)]
+                invent_content(message, self._log)
             elif not self._native:
                 return []
         if SPELLED in notes and self._native:
@@ -458,7 +458,7 @@ class MessageEncoder:
 
     def _encode_inside(self, results: Message, rest: Message | None) -> list[WireValue]:
         """Encode a user step with results among its contents, as one client writes it."""
-        notes = own(results.metadata)
+        notes = family_notes(FAMILY, results.metadata)
         places = set(parse_json(notes[INSIDE]))
         inside = [self._encode_result(part) for part in results.parts]  # type: ignore[arg-type]
         others = [] if rest is None else self._contents_of(rest)
@@ -472,8 +472,8 @@ class MessageEncoder:
 
     def _encode_result(self, result: ToolResult) -> WireValue:
         if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
-        notes = own(result.metadata)
+            drop_cache_mark(result, self._log)
+        notes = family_notes(FAMILY, result.metadata)
         name: Any = result.name or UNSET
         is_error: Any = True if result.kind == "error" else UNSET
         if self._native and notes:
@@ -505,7 +505,7 @@ class MessageEncoder:
 
     def encode_turn(self, message: Message) -> list[WireValue]:
         """Encode the steps of an assistant message, in order."""
-        for key in own(message.metadata):
+        for key in family_notes(FAMILY, message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of steps here, and has no fields of its own")
         parts = message.parts
@@ -535,7 +535,8 @@ class MessageEncoder:
         return steps
 
     def _placeholder(self, call: ToolCall) -> list[WireValue]:
-        if is_signed_by_google(call) or BEFORE in own(call.metadata) or ON_CALL in own(call.metadata):
+        notes = family_notes(FAMILY, call.metadata)
+        if is_signed_by_google(call) or BEFORE in notes or ON_CALL in notes:
             return []
         why = "this model requires a thought before the first call"
         self._log.invent(call, "signature", "placeholder signature", why)
@@ -547,7 +548,7 @@ class MessageEncoder:
         following = parts[index + 1] if index + 1 < len(parts) else None
         before: list[WireValue] = []
         behind: list[WireValue] = []
-        notes = own(getattr(part, "metadata", None))
+        notes = family_notes(FAMILY, getattr(part, "metadata", None))
         if BEFORE in notes and self._carries:
             before.append(notes[BEFORE])
         signature = part.signature if isinstance(part, Text | ToolCall) else None
@@ -568,7 +569,7 @@ class MessageEncoder:
             if not self._carries or not signs or not foreign_signatures.stands_alone(part):
                 return ThoughtStep(signature.data)
         if not self._carries:
-            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+            drop_signature(part, signature, self._log)
             return None
         if signature.family == "dragoman":
             return ThoughtStep(signature.data)
@@ -584,7 +585,7 @@ class MessageEncoder:
         contents = [wire for piece in run if (wire := self._parts.encode_content(piece, "assistant")) is not None]
         if not contents:
             return []
-        notes = own(getattr(part, "metadata", None))
+        notes = family_notes(FAMILY, getattr(part, "metadata", None))
         content: Any = contents
         if SPELLED in notes and self._native and isinstance(part, Text) and len(run) == 1:
             content = part.text

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.base64_alphabets import read_base64, write_base64
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
@@ -17,7 +18,6 @@ from dragoman.codecs.gemini_interactions.steps import (
     CONTENT,
     encode_server_step,
     encode_thought,
-    own,
 )
 from dragoman.codecs.gemini_interactions.wire import (
     AudioContent,
@@ -32,7 +32,7 @@ from dragoman.codecs.google_media import OFFICE, fit_medium
 from dragoman.codecs.google_signatures import is_signed_medium
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, restored, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import SharedTools, drawn_image
 from dragoman.codecs.text_offsets import TextOffsets
@@ -52,7 +52,7 @@ from dragoman.ir import (
     ServerToolResult,
     Text,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -101,7 +101,7 @@ def _decode_media(wire: MediaContent) -> AnyPart:
             notes[field] = value
     mime = None if wire.mime_type is UNSET else wire.mime_type
     if (wire.data is UNSET) is (wire.uri is UNSET):
-        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restored(wire))
+        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", restore(wire))
     if kind is not _type_of(mime, None if wire.uri is UNSET else wire.uri, kind):
         notes[KIND] = Raw(encode_json(kind.__struct_config__.tag))
     data = None if wire.data is UNSET else read_base64(wire.data, notes)
@@ -137,7 +137,7 @@ _OF_THE_STEP = frozenset({"~step", "~content", "~in:step", "~apart", "~before", 
 
 
 def _content_notes(part: Any) -> Extra:
-    return {key: value for key, value in own(part.metadata).items() if key not in _OF_THE_STEP}
+    return {key: value for key, value in family_notes(FAMILY, part.metadata).items() if key not in _OF_THE_STEP}
 
 
 class PartEncoder(BlockEncoder):
@@ -202,7 +202,7 @@ class PartEncoder(BlockEncoder):
 
     def _report_part(self, part: Any, role: str, *fields: str) -> None:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         is_kept = role == "assistant" and (type(part) is Text or is_signed_medium(part))
         if part.signature is not None and not is_kept:
             self._log.drop(part, "signature", "signature", "this API signs thoughts and steps of its own tools only")
@@ -228,7 +228,7 @@ class PartEncoder(BlockEncoder):
 
     def _media(self, part: Any, role: str, kind: type[MediaContent], *fields: str, **further: Any) -> WireValue:
         if role == "system":
-            return self._refused(part, "system instructions of this API are text")
+            return self._refuse(part, "system instructions of this API are text")
         self._report_part(part, role, *fields)
         if not self._native and not self._to_client:
             part = fit_medium(part, self._log, OFFICE)
@@ -249,7 +249,7 @@ class PartEncoder(BlockEncoder):
         return spliced(wire, notes) if notes else wire
 
     def _content_refusal(self, part: Refusal, role: str) -> WireValue:  # noqa: ARG002
-        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+        degrade_refusal(part, self._log)
         return TextContent(part.text)
 
     def _content_search_result(self, part: SearchResult, role: str) -> WireValue:
@@ -258,9 +258,9 @@ class PartEncoder(BlockEncoder):
     def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
         if part.origin == FAMILY:
             return part.block_held
-        return self._refused(part, "it belongs to the provider that made it")
+        return self._refuse(part, "it belongs to the provider that made it")
 
-    def _refused(self, part: AnyPart, why: str | None = None) -> None:
+    def _refuse(self, part: AnyPart, why: str | None = None) -> None:
         self._lose(part, why or "a content of this API cannot hold it")
 
     def _no_content(self, part: AnyPart, role: str) -> WireValue:

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
-from dragoman.codecs.gemini_interactions.steps import TRUE, own
+from dragoman.codecs.gemini_interactions.steps import TRUE
 from dragoman.codecs.gemini_interactions.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini_interactions.tools import (
     decode_output,
@@ -40,14 +41,14 @@ from dragoman.codecs.shared_settings import (
     fit_labels,
     fit_limits,
     fit_modalities,
+    fit_others,
     fit_tier,
-    fitted,
     read_tier,
 )
 from dragoman.codecs.system_text import split_system
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -84,14 +85,14 @@ SETTINGS = Settings(
         Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinking_level"),
         Setting("output", None, BY_HAND, path="response_format"),
         Setting("stream"),
-        Setting("labels", write=fitted(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
+        Setting("labels", write=fit_others(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
         Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
         Setting("modalities", "response_modalities", write=_write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
         Setting("parallel_tool_calls", None),  # several calls are the default; one at a time is reported separately
         Setting("candidates", None),  # there is always one answer; more are reported separately
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
     ),
     content=("input", "system_instruction", "tools", "generation_config", "response_format"),
 )
@@ -169,7 +170,7 @@ def encode_request(request: Request, log: LossLog, profile: InteractionsProfile 
     native = request.origin == FAMILY
     if not native:
         request = with_named_signatures(_legal_settings(request, profile, log), log)
-    notes = SETTINGS.add_keys(request, log, own(request.metadata)) or {}
+    notes = SETTINGS.add_keys(request, log, family_notes(FAMILY, request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API stores requests; others do not.
         notes = {"store": Raw(b"false"), **notes}

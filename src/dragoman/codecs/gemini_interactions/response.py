@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.common_losses import drop_stop_sequence, note_empty_model
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failure_of
 from dragoman.codecs.gemini_interactions.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINISHED
-from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep
-from dragoman.codecs.google_errors import encode_event_error, explained_by
+from dragoman.codecs.google_errors import encode_event_error, explain_finish
 from dragoman.codecs.google_usage import INTERACTION_USAGE, read_usage, usage_for_interactions, write_usage
 from dragoman.codecs.google_vocabulary import fit_counts
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -22,7 +22,7 @@ from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, GOOGLE_TIERS_READ, take_tier, tier_word
 from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -68,7 +68,7 @@ def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | Un
         calls = any(type(part) is ToolCall for part in parts)
         reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
     finish = Finish(reason, status)
-    return finish if errors is UNSET else explained_by(errors, finish)
+    return finish if errors is UNSET else explain_finish(errors, finish)
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> str:
@@ -78,7 +78,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
         log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     if finish.explanation is not None and finish.reason != "error":
         log.drop(completion, "finish.explanation", "explanation of the failure", "an answer without errors has none")
     if finish.reason == "error" and finish.raw == "cancelled":
@@ -105,7 +105,7 @@ def decode_usage(raw: Raw) -> Usage:
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
-    written = own(usage.metadata).get(INTERACTION_USAGE) or usage_for_interactions(usage)
+    written = family_notes(FAMILY, usage.metadata).get(INTERACTION_USAGE) or usage_for_interactions(usage)
     return write_usage(usage, *fit_counts(usage, log, completion)) if written is None else written
 
 
@@ -130,7 +130,7 @@ def decode_response(body: bytes) -> Completion:
     elif finish.reason == "error" and wire.errors is UNSET and wire.steps is not UNSET:
         for index, step in enumerate(wire.steps):
             if type(step) is ModelOutputStep and step.error is not UNSET:
-                finish, extra[FAILED_STEP] = explained_by(step.error, finish), Raw(encode_json(index))
+                finish, extra[FAILED_STEP] = explain_finish(step.error, finish), Raw(encode_json(index))
     if finish.reason == "length":
         parts = cut_short(parts, finish.reason)
     usage = wire.usage
@@ -162,7 +162,7 @@ def encode_response(completion: Completion, log: LossLog, profile: Any = None) -
     time = Raw(encode_json(write_time(completion.created)))
     tier = tier_word(completion.usage, ANSWERED_BY_GOOGLE)
     if completion.model is None:
-        log.note(completion, "model", "empty model name", "answers of this API name their model")
+        note_empty_model(completion, log)
     wire = Interaction(
         completion.id or None,
         Raw(b'"interaction"'),

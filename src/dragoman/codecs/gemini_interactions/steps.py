@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_object, report_unparsed
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY
@@ -27,7 +28,7 @@ from dragoman.codecs.gemini_interactions.wire import (
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought, is_signed_medium
 from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireValue, keep, restore, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -71,7 +72,6 @@ _OUTPUT = (Text, Refusal, Image, Document, Audio, SearchResult)
 _heads = msgspec.json.Decoder(StepHead).decode
 
 
-own = partial(family_notes, FAMILY)
 noted = partial(with_notes, FAMILY)
 
 # ── thoughts ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,7 +83,7 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     notes: Extra = {} if step.extra is UNSET else dict(step.extra)
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
     if summary is not UNSET and (len(summary) != 1 or not any(texts) or not is_plain_text(summary[0])):
-        notes[SUMMARY] = Raw(encode_json(restored(summary)))
+        notes[SUMMARY] = Raw(encode_json(restore(summary)))
         extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
         notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
     if not notes and not texts:
@@ -99,7 +99,7 @@ def encode_thought(
     part: Reasoning, follower: Signature | None, log: LossLog, *, to_client: bool, native: bool
 ) -> WireValue:
     """Encode the thought that shows this reasoning, with the signature of the next part; None if lost (logged)."""
-    notes = own(part.metadata)
+    notes = family_notes(FAMILY, part.metadata)
     is_own = is_native_thought(part) or any(key[:1] != "~" for key in notes)
     if (to_client or native) and ("~tagged" in notes or not is_own or part.signature is not None):
         return foreign_signatures.tagged_reasoning(part)
@@ -149,10 +149,10 @@ def _decode_arguments(raw: Raw | UnsetType, notes: Extra, path: str) -> tuple[Ra
 
 def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
     if call.cache is not None:
-        log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(call, log)
     if not call.parsed and not native:
         report_unparsed(call, log)
-    notes = own(call.metadata)
+    notes = family_notes(FAMILY, call.metadata)
     arguments: Any = arguments_as_object(call)
     call_id: Any = call.id
     if not notes:
@@ -197,10 +197,10 @@ def decode_other(raw: Raw) -> AnyPart:
 def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> WireValue:
     block = part.block_held
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(part, log)
     if goes_back(part, FAMILY, to_client=to_client):
         return block
-    given = own(part.metadata).get(STEP)
+    given = family_notes(FAMILY, part.metadata).get(STEP)
     if given is not None and goes_back(part, GOOGLE, to_client=to_client):
         return given
     call_id = part.id if isinstance(part, ServerToolCall) else part.tool_call_id
@@ -217,7 +217,7 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
     return step
 
 
@@ -240,7 +240,7 @@ def is_signed_by_google(part: AnyPart) -> bool:
         and part.signature is not None
         and part.signature.family == GOOGLE
         and bool(part.signature.data)
-        and ON_CALL not in own(part.metadata)
+        and ON_CALL not in family_notes(FAMILY, part.metadata)
     )
 
 
@@ -251,8 +251,8 @@ def shares_thought(part: AnyPart | None, following: AnyPart | None) -> bool:
         and part.signature is None
         and following is not None
         and is_signed_by_google(following)
-        and not {APART, "~tagged"} & own(getattr(following, "metadata", None)).keys()
-        and not {"~tagged", "~raw:signature"} & own(part.metadata).keys()
+        and not {APART, "~tagged"} & family_notes(FAMILY, getattr(following, "metadata", None)).keys()
+        and not {"~tagged", "~raw:signature"} & family_notes(FAMILY, part.metadata).keys()
         and is_native_thought(part)
     )
 
@@ -268,7 +268,7 @@ def begins_step(part: AnyPart, previous: AnyPart | None) -> bool:
     """Whether a part of the model's turn begins a step, or continues the one before it."""
     if not is_output(part) or not is_output(previous):
         return True
-    notes = own(getattr(part, "metadata", None))
+    notes = family_notes(FAMILY, getattr(part, "metadata", None))
     signed = (isinstance(part, Text) and part.signature is not None) or is_signed_medium(part)
     before = isinstance(previous, Text) and previous.signature is not None and foreign_signatures.stands_alone(previous)
     return signed or before or STEP in notes or BEFORE in notes

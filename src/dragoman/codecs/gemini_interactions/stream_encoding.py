@@ -15,12 +15,13 @@ from msgspec import Raw
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
+from dragoman.codecs.common_losses import NO_REFUSALS, drop_cache_mark, note_empty_model
 from dragoman.codecs.failures import failure_of
 from dragoman.codecs.gemini_interactions import foreign_signatures
 from dragoman.codecs.gemini_interactions.parts import PartEncoder
 from dragoman.codecs.gemini_interactions.profile import FAMILY, InteractionsProfile
 from dragoman.codecs.gemini_interactions.response import encode_finish, encode_usage
-from dragoman.codecs.gemini_interactions.steps import CITATIONS, own
+from dragoman.codecs.gemini_interactions.steps import CITATIONS
 from dragoman.codecs.google_errors import encode_event_error
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_settings import ANSWERED_BY_GOOGLE, named_tier
@@ -39,7 +40,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json, single_line
 from dragoman.losses import LossLog
 
@@ -67,7 +68,7 @@ class EventEncoder(SequentialEncoder):
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     signature_delta: ClassVar[str] = "thought_signature"
-    refusals_as_text: ClassVar[str] = "this API has no refusals: sent as text"
+    refusals_as_text: ClassVar[str] = NO_REFUSALS
 
     def __init__(
         self,
@@ -91,11 +92,11 @@ class EventEncoder(SequentialEncoder):
         """Encode more text of a part."""
         self._texts.setdefault(index, []).append(text)
         if index == self._flowing:
-            tail = self._numbered(self._tail) if self._stores else self._tail
+            tail = self._number_event(self._tail) if self._stores else self._tail
             return self._head + encode_json(text) + tail
         return b"".join(self._on_delta(PartDelta(index, text)))
 
-    def _numbered(self, tail: bytes) -> bytes:
+    def _number_event(self, tail: bytes) -> bytes:
         """Return the end of an event, with an id from which the stream can be resumed."""
         self._events += 1
         return b'%b,"event_id":"e%d"}\n\n' % (tail[:-3], self._events)
@@ -108,7 +109,7 @@ class EventEncoder(SequentialEncoder):
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         self._start = event
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "answers of this API name their model")
+            note_empty_model(event, self._log)
         opening = self._interaction("in_progress", notes)
         status = {"interaction_id": "" if self._stores is False else event.id or "", "status": "in_progress"}
         return self._event("interaction.created", interaction=opening) + self._event(
@@ -128,7 +129,7 @@ class EventEncoder(SequentialEncoder):
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         finish = event.finish
         status = finish.raw if self._native and finish.raw else encode_finish(finish, self._log, completion)
-        interaction = self._interaction(status, own(event.metadata))
+        interaction = self._interaction(status, family_notes(FAMILY, event.metadata))
         if self._usage is not None:
             interaction["usage"] = encode_usage(self._usage, self._log, completion)
             interaction |= named_tier(self._usage, ANSWERED_BY_GOOGLE)
@@ -145,7 +146,7 @@ class EventEncoder(SequentialEncoder):
     def _open(self, part: Outgoing) -> list[bytes]:
         content = part.part
         if getattr(content, "cache", None) is not None and isinstance(content, Text | ToolCall):
-            self._log.drop(content, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(content, self._log)
         if isinstance(content, Text | Reasoning | Refusal) and content.text:
             self._texts.setdefault(part.index, []).append(content.text)
         return super()._open(part)
@@ -163,7 +164,7 @@ class EventEncoder(SequentialEncoder):
         return self._event("step.start", index=part.block, step=step)
 
     def _piece(self, part: Outgoing, text: str) -> bytes:
-        return part.head + encode_json(text) + (self._numbered(part.tail) if self._stores else part.tail)
+        return part.head + encode_json(text) + (self._number_event(part.tail) if self._stores else part.tail)
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
         offsets = self._offsets.setdefault(part.index, TextOffsets()).catch_up(self._texts.get(part.index, []))
@@ -175,7 +176,7 @@ class EventEncoder(SequentialEncoder):
 
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
-        further = {key: value for key, value in own(call.metadata).items() if key[:1] != "~"}
+        further = {key: value for key, value in family_notes(FAMILY, call.metadata).items() if key[:1] != "~"}
         step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": EMPTY_OBJECT, **further}
         return self._start_step(part, step)
 
@@ -203,7 +204,7 @@ class EventEncoder(SequentialEncoder):
     def _event(self, kind: str, **fields: Any) -> bytes:
         body = bytes(single_line(Raw(encode_json({**fields, "event_type": kind}))))
         head = b"event: " + kind.encode() + b"\ndata: " + body
-        return self._numbered(head + b"\n\n") if self._stores else head + b"\n\n"
+        return self._number_event(head + b"\n\n") if self._stores else head + b"\n\n"
 
     def _delta(self, block: int, kind: str, **fields: Any) -> bytes:
         return self._event("step.delta", index=block, delta={"type": kind, **fields})

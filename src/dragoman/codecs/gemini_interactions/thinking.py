@@ -7,13 +7,12 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.gemini_interactions.profile import FAMILY
-from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import GenerationConfig
 from dragoman.codecs.google_models import ThinkingRule, fit_level, thinking_rule
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.ir import ReasoningSettings, Request
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -38,7 +37,7 @@ def encode_reasoning(request: Request, log: LossLog) -> tuple[Any, Any]:
     settings = request.reasoning
     if settings is None:
         return UNSET, UNSET
-    notes = own(settings.metadata)
+    notes = family_notes(FAMILY, settings.metadata)
     if request.origin == FAMILY:
         summaries: Any = UNSET if settings.visible is None else _SUMMARIES[settings.visible]
         return UNSET if settings.effort is None else settings.effort, notes.get("thinking_summaries", summaries)

@@ -7,20 +7,20 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY
-from dragoman.codecs.gemini_interactions.steps import own
 from dragoman.codecs.gemini_interactions.wire import AllowedTools, ChoiceObject, ProviderToolWire, ToolWire
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member, write_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_tool
 from dragoman.codecs.tuple_schemas import without_tuples
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import WITHIN, Extra
+from dragoman.ir.notes import WITHIN, Extra, family_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -40,7 +40,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
         return ToolDefinition(
             wire.name, wire.description, parameters, metadata=None if extra is None else {FAMILY: extra}
         )
-    raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+    raw = encode_with_extra(wire)
     definition = parse_json(raw)
     member = tool_as_member(definition)
     fields: dict[str, Any] = {"name": wire.name or (wire.type if isinstance(wire.type, str) else "")}
@@ -63,7 +63,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
     if isinstance(tool, CustomTool):
         return ToolWire("function", tool.name, tool.description, parameters_of_custom(tool, log))
     if tool.cache is not None:
-        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        drop_tool_cache_mark(tool, log)
     if isinstance(tool, ProviderTool):
         return _encode_provider_tool(tool, log)
     parameters = tool.parameters_held
@@ -72,7 +72,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
     if parameters is None or (type(parameters) is Raw and bytes(parameters) == b"null" and not native):
         parameters = UNSET
     wire = ToolWire("function", tool.name, tool.description, parameters)
-    extra = own(tool.metadata)
+    extra = family_notes(FAMILY, tool.metadata)
     return spliced(wire, extra) if extra else wire
 
 
@@ -102,10 +102,10 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
         known = _CHOICES.get(wire)
         if known is not None:
             return known
-        return ToolChoice("auto", metadata=_spelled(wire))
+        return ToolChoice("auto", metadata=_note_choice(wire))
     allowed = wire.allowed_tools
     word = "auto" if allowed.mode is UNSET else allowed.mode
-    inner = spliced(allowed, {} if allowed.extra is UNSET else allowed.extra)
+    inner = encode_with_extra(allowed)
     notes: Extra = {"~choice": spliced(ChoiceObject(inner), {} if wire.extra is UNSET else wire.extra)}  # type: ignore[arg-type]
     for extra in (wire.extra, allowed.extra):
         if extra is not UNSET:
@@ -114,14 +114,14 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
     return ToolChoice(_MODES.get(word, "auto"), tuple(allowed.tools or ()), metadata)
 
 
-def _spelled(word: str) -> dict[str, Extra]:
+def _note_choice(word: str) -> dict[str, Extra]:
     notes: Extra = {"~choice": Raw(encode_json(word))}
     return {FAMILY: notes, GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {FAMILY: notes}
 
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], *, native: bool = False) -> WireValue:
     """Encode the tool choice. A single tool has no form of its own: it is a set of one."""
-    notes = own(choice.metadata)
+    notes = family_notes(FAMILY, choice.metadata)
     if "~choice" in notes and native:
         return notes["~choice"]
     word = _WORDS[choice.mode]
@@ -167,7 +167,7 @@ def encode_output(request: Request, log: LossLog) -> WireValue:
     output = request.output
     if output is None:
         return UNSET
-    notes = own(output.metadata)
+    notes = family_notes(FAMILY, output.metadata)
     if "~format" in notes:
         return notes["~format"]
     for field in ("name", "description"):

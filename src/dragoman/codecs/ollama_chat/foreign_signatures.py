@@ -43,7 +43,7 @@ _signed_texts = msgspec.json.Decoder(list[SignedText]).decode
 # ── thinking and text ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def signed_in(raw: Raw) -> list[SignedText]:
+def read_signed_texts(raw: Raw) -> list[SignedText]:
     try:
         return _signed_texts(raw)
     except msgspec.DecodeError:
@@ -52,7 +52,7 @@ def signed_in(raw: Raw) -> list[SignedText]:
 
 def read_signatures(extra: Extra) -> list[SignedText]:
     raw = extra.get(SIGNATURES)
-    signed = [] if raw is None else signed_in(raw)
+    signed = [] if raw is None else read_signed_texts(raw)
     if signed:
         extra[MODELLED + SIGNATURES] = extra.pop(SIGNATURES)
     return signed

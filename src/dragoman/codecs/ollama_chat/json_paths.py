@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from dragoman.codecs.ollama_chat.request import SETTINGS
 from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, Text, ToolCall, ToolResult
-from dragoman.losses import PathsWithPieces, Tables, paths_by_tables
+from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments"}
@@ -20,7 +20,7 @@ def _request_path(
         return _setting_path(field) if part_index is None else _tool_path(part_index, field)
     path = f"$.messages[{message_index}]"
     if part_index is None:
-        return f"{path}.{field}" if field else path
+        return at(path, field)
     return path + _part_path(request.messages[message_index], tables, part_index, field)
 
 
@@ -45,7 +45,7 @@ def _tool_path(index: int, field: str) -> str:
     path = f"$.tools[{index}]"
     if field.partition(".")[0] in _OF_A_TOOL:
         return f"{path}.function.{field}"
-    return f"{path}.{field}" if field else path
+    return at(path, field)
 
 
 def _response_path(
@@ -54,7 +54,7 @@ def _response_path(
     if message_index is None:
         return _answer_path(field)
     if part_index is None:
-        return f"$.message.{field}" if field else "$.message"
+        return at("$.message", field)
     return f"$.message{_part_path(completion.messages[message_index], tables, part_index, field)}"
 
 
@@ -70,7 +70,7 @@ def _answer_path(field: str) -> str:
         return f"$.{_USAGE.get(rest, rest)}" if rest else "$"
     if head == "created":
         return "$.created_at"
-    return f"$.{field}" if field else "$"
+    return at("$", field)
 
 
 def _places_of_parts(message: Message) -> list[int]:

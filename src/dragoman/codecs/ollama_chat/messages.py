@@ -23,6 +23,7 @@ from dragoman.codecs.arguments import (
     unwrap_arguments,
 )
 from dragoman.codecs.carried_signatures import SIGNATURE, read_signature, write_signature
+from dragoman.codecs.common_losses import NOT_SENT, drop_cache_mark, drop_signature
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
@@ -43,11 +44,10 @@ from dragoman.codecs.ollama_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.search_results import NOT_SENT
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
+from dragoman.ir.traits import BLANK_TEXT, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -154,7 +154,9 @@ class MessageDecoder(TraitNotes):
                         self.bits |= BLANK_TEXT
                     messages.append(Message(role, content))
                 else:
-                    messages.append(self._noted(_decode_plain(role, wire)))  # type: ignore[arg-type]
+                    message = _decode_plain(role, wire)  # type: ignore[arg-type]
+                    self.message(message)
+                    messages.append(message)
             elif kind is AssistantMessage:
                 self.turn("assistant")
                 messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
@@ -164,33 +166,12 @@ class MessageDecoder(TraitNotes):
                 messages.append(self._decode_other_case(wire, index))  # type: ignore[arg-type]
         return tuple(messages)
 
-    def _noted(self, message: Message) -> Message:
-        """Record the traits of a message, except those of its calls, and return it."""
-        content = message.content_held
-        if message.metadata is not None:
-            self.metadata(message.metadata)
-        if type(content) is str:
-            self.text(content)
-            return message
-        if not content:
-            self.bits |= EMPTY_MESSAGE
-        for part in content:
-            if type(part) is not ToolCall:
-                self.part(part)  # type: ignore[arg-type]
-        return message
-
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
-        message = self._noted(decode_assistant(wire, index))
+        message = decode_assistant(wire, index)
+        self.message(message)
         if wire.tool_calls:
             # A result without id or name belongs to the calls directly before it, never to those of an earlier turn.
-            calls: list[ToolCall] = []
-            for part in message.content_held:
-                if type(part) is ToolCall:
-                    self.call(part.id, part.name)
-                    if part.metadata is not None:
-                        self.metadata(part.metadata)
-                    calls.append(part)
-            self._unanswered = _Unanswered(calls)
+            self._unanswered = _Unanswered([part for part in message.content_held if type(part) is ToolCall])
         return message
 
     def _decode_result(self, wire: ToolMessage, index: int) -> Message:
@@ -458,12 +439,12 @@ class MessageEncoder:
         kind = UserMessage if message.role == "user" else SystemMessage
         if not (gathered.texts or gathered.images or self._native) and message.parts:
             gathered.texts.append(NOT_SENT)  # the losses are logged; the turn must not be empty
-        body = kind(_spelled_content("\n".join(gathered.texts), notes), gathered.images or UNSET)
+        body = kind(_spell_content("\n".join(gathered.texts), notes), gathered.images or UNSET)
         return _with_notes(body, notes)
 
     def _report_signature(self, part: Text | ToolCall) -> None:
         if part.signature is not None and part.signature.data:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
 
     def _plain_assistant(self, parts: tuple[AnyPart, ...]) -> AssistantMessage | None:
         """Encode the usual turn of an agent, text then calls and nothing else; None for any other."""
@@ -514,7 +495,7 @@ class MessageEncoder:
         gathered = PartEncoder(self._log, media=is_media, to_client=self._to_client).gather(others)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
-            _spelled_content("".join(gathered.texts), notes), thinking, calls or UNSET, gathered.images or UNSET
+            _spell_content("".join(gathered.texts), notes), thinking, calls or UNSET, gathered.images or UNSET
         )
         signatures = foreign_signatures.write_signatures(parts) if self._to_client and not carried else None
         if signatures is not None:
@@ -530,7 +511,7 @@ class MessageEncoder:
 
     def _encode_call(self, call: ToolCall, position: int) -> WireValue:
         if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(call, self._log)
         notes = None if call.metadata is None else call.metadata.get(FAMILY)
         carried = notes is not None and MODELLED + SIGNATURE in notes
         signature = None if carried or call.signature is None or not call.signature.data else call.signature
@@ -558,7 +539,7 @@ class MessageEncoder:
             value = result.value_held
             return ResultOut("tool", result.name, value if type(value) is str else result.value, call_id)
         if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(result, self._log)
         notes: Extra = (metadata or {}).get(FAMILY, {})
         spelled_name = note(metadata, FAMILY, NAME)
         name: WireValue = result.name if spelled_name is UNSET else UNSET if spelled_name is None else spelled_name
@@ -566,7 +547,7 @@ class MessageEncoder:
         if spelled_id is not UNSET:
             call_id = UNSET if spelled_id is None else spelled_id
         content, images = self._result_content(result)
-        body = ToolMessage(_spelled_content(content, notes), name, call_id, images or UNSET)
+        body = ToolMessage(_spell_content(content, notes), name, call_id, images or UNSET)
         return _with_notes(body, notes)
 
     def _result_content(self, result: ToolResult) -> tuple[WireValue, list[str]]:
@@ -587,7 +568,7 @@ class MessageEncoder:
         return write_error(result.value) if kind == "error" else compact_text(result.value_held), []
 
 
-def _spelled_content(text: WireValue, notes: Extra) -> WireValue:
+def _spell_content(text: WireValue, notes: Extra) -> WireValue:
     spelled = None if text else notes.get(CONTENT)
     if spelled is None:
         return text

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark, drop_signature
 from dragoman.codecs.media import as_text_document, document_text, sniffed_type, transcript
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
@@ -80,7 +81,7 @@ class PartEncoder:
             self._log.degrade(part, "", "place among the media", _APART)
 
     def _add_refusal(self, part: Refusal) -> None:
-        self._log.degrade(part, "", "refusal", "this API has no refusals: sent as text")
+        degrade_refusal(part, self._log)
         self.texts.append(part.text)
 
     def _add_document(self, part: Document) -> None:
@@ -113,7 +114,7 @@ class PartEncoder:
 
     def _add_search_result(self, part: SearchResult) -> None:
         if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         self.texts.append(search_text(part, self._log))
 
     def _refuse(self, part: AnyPart) -> None:
@@ -141,7 +142,7 @@ def _report_text(part: Text, log: LossLog) -> None:
     if part.citations:
         log.drop(part, "citations", "citations", "this API has no citations")
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(part, log)
 
 
 _NO_DECODER = frozenset({"image/heic", "image/heif", "image/avif", "image/svg+xml"})
@@ -168,9 +169,9 @@ def _encode_media(part: Media, log: LossLog) -> str | None:
 
 def _report_unsaid(part: Media, log: LossLog) -> None:
     if part.cache is not None:
-        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(part, log)
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
     for field in _UNSAID.get(type(part), ()):
         if getattr(part, field) is not None:
             log.drop(part, field, f"{field} of {type(part).__name__.lower()}", "this API has no such field")

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.ollama_chat.messages import MessageDecoder, MessageEncoder
@@ -66,7 +67,7 @@ SETTINGS = Settings(
         Setting("reasoning", "think", decode_reasoning, encode_reasoning),
         Setting("output", "format", BY_HAND, encode_output),
         Setting("stream", read=BY_HAND, write=BY_HAND),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
         Setting("store", None, lost="this API stores nothing", anyway=False),
         Setting("logprobs"),
         Setting("top_logprobs"),
@@ -181,12 +182,12 @@ def _encode_options(request: Request, entries: Extra | None) -> WireValue:
     if entries is not None and STOP in entries:
         stop = request.stop[0] if request.stop and bytes(entries[STOP]) == b'"string"' else list(request.stop)
     options = Options(
-        _spelled(request.max_output_tokens, "num_predict", entries),
+        _spell_number(request.max_output_tokens, "num_predict", entries),
         request.temperature,
         request.top_p,
-        _spelled(request.top_k, "top_k", entries),
+        _spell_number(request.top_k, "top_k", entries),
         stop,
-        _spelled(request.seed, "seed", entries),
+        _spell_number(request.seed, "seed", entries),
         request.presence_penalty,
         request.frequency_penalty,
     )
@@ -195,6 +196,6 @@ def _encode_options(request: Request, entries: Extra | None) -> WireValue:
     return UNSET if options == _NOTHING_SET else options
 
 
-def _spelled(value: int | None, key: str, entries: Extra | None) -> WireValue:
+def _spell_number(value: int | None, key: str, entries: Extra | None) -> WireValue:
     noted = None if value is None or entries is None else entries.get(NUMBER + key)
     return noted if noted is not None and int(parse_json(noted)) == value else value

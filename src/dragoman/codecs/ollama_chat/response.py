@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.common_losses import drop_stop_sequence, note_empty_model
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.logprobs import read_tokens, report_ids, tokens_of, write_tokens
@@ -58,14 +59,9 @@ UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter", "refusal
 def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
     """Decode the finish; calls mean "tool_calls" even at "stop", or without a reason, as old servers send them."""
     reason = "stop" if raw is UNSET else _DECODE_FINISH.get(raw, "unknown")
-    if reason == "stop" and message is not None and _calls(message):
+    if reason == "stop" and message is not None and message.tool_calls:
         reason = "tool_calls"
     return Finish(reason, None if raw is UNSET else raw)
-
-
-def _calls(message: Message) -> bool:
-    content = message.content_held
-    return type(content) is tuple and any(type(part) is ToolCall for part in content)
 
 
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *, native: bool = False) -> WireValue:
@@ -75,7 +71,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
         log.invent(completion, "finish", "finish reason stop", "answers of this API have a finish reason")
         return "stop"
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     word = _ENCODE_FINISH[finish.reason]
@@ -192,7 +188,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         prompt, written = prompt or None, written or None  # zeros that were present are in the notes
     model = completion.model
     if model is None and not native:
-        log.note(completion, "model", "empty model name", "answers of this API name their model")
+        note_empty_model(completion, log)
         model = ""
     done: Any = True
     if notes is not None and "~done" in notes:

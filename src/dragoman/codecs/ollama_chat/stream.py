@@ -186,7 +186,7 @@ class PayloadDecoder(EventDecoder):
         if delta.content:
             lane.flow(TEXT, delta.content)
         if delta.signatures is not UNSET:
-            for mark in foreign_signatures.signed_in(delta.signatures):
+            for mark in foreign_signatures.read_signed_texts(delta.signatures):
                 _sign(lane, mark)
         for call in delta.tool_calls or ():
             self._call(call)

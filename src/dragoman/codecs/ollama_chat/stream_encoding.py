@@ -16,7 +16,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_o
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.failures import failed_stream, report_lost_kind, streamed_answer
 from dragoman.codecs.logprobs import write_tokens
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import PartEncoder
@@ -49,7 +49,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
     withholds_calls,
 )
@@ -75,7 +74,6 @@ class EventEncoder(BaseEventEncoder):
         self._calls = 0
         self._refused = False
         self._lengths = {"content": 0, "thinking": 0}
-        self._usage: Usage | None = None
 
     def encode(self, events: list[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -119,7 +117,7 @@ class EventEncoder(BaseEventEncoder):
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         self._on_start(StreamStart())
-        part = event.part if event.candidate else transcribed(event.part, self._log)
+        part = event.part if event.candidate else as_transcript(event.part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
@@ -196,10 +194,6 @@ class EventEncoder(BaseEventEncoder):
         line = out.pop() if has_text else self._line(_NOTHING)
         encoded = b'},"logprobs":' + encode_json(write_tokens(event.tokens))
         out.append(line.removesuffix(_TAIL) + encoded + _TAIL.removeprefix(b"}"))
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         reason = event.finish.reason

@@ -10,11 +10,12 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORDS
 from dragoman.codecs.ollama_chat.wire import ALIASES, FunctionDefinition
 from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra, keep, spliced
 from dragoman.codecs.shared_tools import encode_provider_tool, parameters_of_custom
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
@@ -32,7 +33,7 @@ TYPE = "~type"
 def _decode_tool(wire: ToolWire) -> Tool:
     function = wire.function
     if function is UNSET:
-        definition = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        definition = encode_with_extra(wire)
         parsed = parse_json(definition)
         return ProviderTool(str(parsed.get("name") or parsed.get("type") or ""), FAMILY, definition)
     metadata = None
@@ -65,7 +66,7 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: 
     if isinstance(tool, CustomTool):
         return _encode_custom(tool, log)
     if tool.cache is not None:
-        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        drop_tool_cache_mark(tool, log)
     if tool.strict:
         log.drop(tool, "strict", "strict", "this API does not check arguments against the schema")
     parameters = tool.parameters_held
@@ -110,14 +111,14 @@ _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "defin
 
 def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
     """Return the schema in keywords that the server reads, as far as possible; the others stay, and are reported."""
-    schema, unread = _adapted(bytes(to_raw(tool.parameters_held)))
+    schema, unread = _adapt(bytes(to_raw(tool.parameters_held)))
     if unread:
         log.degrade(tool, "parameters", f"schema keywords {unread}", "this server does not show them to the model")
     return schema
 
 
 @lru_cache(maxsize=256)  # an agent declares the same tools in every request
-def _adapted(raw: bytes) -> tuple[Raw, str]:
+def _adapt(raw: bytes) -> tuple[Raw, str]:
     """Return the adapted schema, and the keywords in it that the server does not read."""
     schema = parse_json(raw)
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import sniffed_type
 from dragoman.ir import AnyPart, Audio, ToolCall
@@ -77,7 +78,7 @@ def report_streamed(part: Audio, log: LossLog) -> None:
         if getattr(part, field) is not None:
             log.drop(part, field, what, "a stream of this API has the audio itself")
     if part.signature is not None:
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
 
 
 def _own(part: Audio) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import document_text
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.search_results import search_as_text
@@ -50,11 +51,12 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     changes: dict[str, Any] = _settings(request, profile, log, keys)
     if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
         changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
-    if request.output is not None and request.output.kind == "schema" and _has_no_schemas(request, profile):
+    has_schemas = profile.no_output_schema_models.search(request.model or "") is None
+    if request.output is not None and request.output.kind == "schema" and not has_schemas:
         log.degrade(request, "output", "schema of the answer", "this server takes JSON mode only")
         changes["output"] = StructuredOutput("json")
     if profile.known_keys is not None:
-        changes["metadata"] = _known(request, profile.known_keys, log)
+        changes["metadata"] = _drop_unknown_keys(request, profile.known_keys, log)
     messages = tuple(_message(message, profile, log) for message in request.messages)
     if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
         changes["messages"] = messages
@@ -63,10 +65,6 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
 
 _ANYWAY = {"store": False, "obfuscation": False}
 """Values that match what a server without the setting does anyway."""
-
-
-def _has_no_schemas(request: Request, profile: ChatProfile) -> bool:
-    return profile.no_output_schema_models.search(request.model or "") is not None
 
 
 def _source_field(name: str, changes: Mapping[str, Any]) -> str:
@@ -107,7 +105,7 @@ def _function(tool: AnyTool, log: LossLog) -> AnyTool:
     return function
 
 
-def _known(request: Request, known: frozenset[str], log: LossLog) -> Metadata | None:
+def _drop_unknown_keys(request: Request, known: frozenset[str], log: LossLog) -> Metadata | None:
     if request.metadata is None:
         return None
     kept = {}
@@ -127,7 +125,7 @@ def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
     fitted: str | _Parts = content
     if type(content) is tuple:
         parts = tuple(kept for part in content for kept in _part(part, profile, log))
-        fitted = _joined(parts, log) if profile.text_only and message.role in {"user", "system"} else parts
+        fitted = _join_texts(parts, log) if profile.text_only and message.role in {"user", "system"} else parts
         same = len(parts) == len(content) and all(new is old for new, old in zip(parts, content, strict=True))
         fitted = content if same and fitted == parts else fitted
     if metadata is not None and FAMILY in metadata:
@@ -152,7 +150,7 @@ def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log:
     return kept
 
 
-def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
+def _join_texts(parts: _Parts, log: LossLog) -> str | _Parts:
     """Join parts to one string if all are text: content is a string on this server."""
     if not parts or any(type(part) is not Text for part in parts):
         return parts
@@ -163,7 +161,7 @@ def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
         if part.citations:
             log.drop(part, "citations", "citations", "this server accepts none in requests")
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, log)
     return "".join(part.text for part in texts)
 
 
@@ -196,7 +194,7 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
         return (part,)
     if profile.returns_reasoning and part.text:
         if part.signature is not None:
-            log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, log)
         returned = log.replace(
             part, signature=None, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}}
         )
@@ -231,7 +229,7 @@ def _search_result(part: SearchResult, profile: ChatProfile, log: LossLog) -> _P
 
 def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:
     pieces: Any = tuple(kept for piece in result.parts for kept in _part(piece, profile, log))
-    joined = _joined(pieces, log) if profile.text_only and result.kind == "multimodal" else pieces
+    joined = _join_texts(pieces, log) if profile.text_only and result.kind == "multimodal" else pieces
     if joined is pieces and len(pieces) == len(result.parts):
         return (result,)
     if isinstance(joined, str):

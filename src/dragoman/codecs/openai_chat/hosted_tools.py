@@ -19,8 +19,8 @@ from dragoman.codecs.shared_tools import (
     SharedTools,
     beyond,
     count_of,
-    given,
     mappings,
+    non_empty,
     read_location,
     text_of,
     texts,
@@ -68,7 +68,7 @@ class HostedTools(SharedTools):
             return None
         location = write_location(tool.location)
         nested = None if location is None else {"type": location.pop("type"), "approximate": location}
-        return {"web_search_options": given(search_context_size=tool.context_size, user_location=nested)}
+        return {"web_search_options": non_empty(search_context_size=tool.context_size, user_location=nested)}
 
     def entry_for(self, tool: ProviderTool, profile: ChatProfile) -> WireValue:
         """Return the entry or setting that expresses this tool on a server, or None."""
@@ -79,7 +79,7 @@ class HostedTools(SharedTools):
         prefix, names = profile.hosted_entries
         if tool.kind is None or tool.kind not in names:
             return None
-        options = given(
+        options = non_empty(
             max_uses=tool.max_uses,
             allowed_domains=tool.allowed_domains,
             **{"excluded_domains" if tool.kind == "web_search" else "blocked_domains": tool.blocked_domains},

@@ -86,7 +86,7 @@ class _RequestPaths:
             turns = self._turns = media_turns_before(self._request.messages, FAMILY) if has_moved else []
         path = f"$.messages[{message_index + turns[message_index] if turns else message_index}]"
         if part_index is None:
-            return f"{path}.{field}" if field else path
+            return at(path, field)
         message = self._request.messages[message_index]
         places = self._places.get(message_index)
         if places is None:
@@ -180,7 +180,7 @@ def _tool_path(request: Request, index: int, field: str) -> str:
     inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"
-    return f"{path}.{field}" if field else path
+    return at(path, field)
 
 
 _BY_URL = {"data": "document_url", "url": "document_url", "title": "document_name"}
@@ -292,4 +292,4 @@ def _answer_path(field: str) -> str:
         return "$.service_tier"
     if head == "usage" and rest:
         return f"$.usage.{_USAGE.get(rest, rest)}"
-    return f"$.{field}" if field else "$"
+    return at("$", field)

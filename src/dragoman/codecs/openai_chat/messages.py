@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
+from dragoman.codecs.common_losses import NOT_SENT, drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.media import audio_format, is_refused_image, transcript
 from dragoman.codecs.openai_chat import audio, foreign_signatures, images
@@ -25,7 +26,7 @@ from dragoman.codecs.openai_chat.profile import (
     PROFILE,
     SPEAKER,
     ChatProfile,
-    minted_behind,
+    relayed_family_of,
     takes_plain_reasoning,
 )
 from dragoman.codecs.openai_chat.wire import (
@@ -44,10 +45,10 @@ from dragoman.codecs.openai_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, restore, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.result_media import TAGGED, is_media_tag, media_placeholder, media_tag, rejoin_media
-from dragoman.codecs.search_results import NOT_SENT, search_text
+from dragoman.codecs.search_results import search_text
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted, drawn_image
 from dragoman.codecs.wire_values import Wire
@@ -197,24 +198,11 @@ class MessageDecoder(TraitNotes):
     def _note_assistant(self, message: Message) -> None:
         if message.name is not None:
             self.bits |= NAMED_SPEAKER
-        if message.metadata is not None:
-            self.metadata(message.metadata)
-        content = message.content_held
-        if isinstance(content, str):
-            self.text(content)
-            return
-        if not content:
-            self.bits |= EMPTY_MESSAGE
-        for part in content:
-            if type(part) is ToolCall:
-                self.call(part.id, part.name)
-                if part.metadata is not None:
-                    self.metadata(part.metadata)
-                if part.invented_id:
-                    self._unanswered = self._unanswered or []
-                    self._unanswered.append(part.id)
-            else:
-                self.part(part)
+        self.message(message)
+        for part in message.content_held:
+            if type(part) is ToolCall and part.invented_id:
+                self._unanswered = self._unanswered or []
+                self._unanswered.append(part.id)
 
     def _decode_result(self, wire: ToolMessage) -> Message:
         call_id, content = wire.tool_call_id, wire.content
@@ -430,7 +418,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     signature = foreign_signatures.read_signature(extra)
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
-        metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
+        metadata = _merge_extra(extra, keep(FAMILY, UNSET, custom=custom.extra))
         wrapped = Raw(encode_json({"input": custom.input}))
         return ToolCall(
             call_id,
@@ -443,7 +431,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
             metadata=metadata,
         )
     if custom is not UNSET:
-        extra[MODELLED + "custom"] = restored(custom)
+        extra[MODELLED + "custom"] = restore(custom)
     if function is UNSET:
         function = _flat_function(extra)
         extra["~function"] = Raw(b'"absent"')
@@ -453,7 +441,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         extra["~name"] = Raw(b'"absent"')
     text, arguments = _odd_arguments(function, extra)
     keys = _function_keys(function)
-    metadata = _merged(extra, keep(FAMILY, UNSET, function=UNSET if keys is None else keys))
+    metadata = _merge_extra(extra, keep(FAMILY, UNSET, function=UNSET if keys is None else keys))
     return ToolCall(
         call_id,
         name,
@@ -498,7 +486,7 @@ def _odd_arguments(function: Function, extra: Extra) -> tuple[str | None, Raw | 
     return None, Raw(b"{}")
 
 
-def _merged(extra: Extra, metadata: Metadata | None) -> Metadata | None:
+def _merge_extra(extra: Extra, metadata: Metadata | None) -> Metadata | None:
     if metadata is not None:
         extra.update(metadata[FAMILY])
     return {FAMILY: extra} if extra else None
@@ -579,7 +567,7 @@ class MessageEncoder:
     @property
     def _family(self) -> str | None:
         """Return the family whose signatures the provider accepts."""
-        return None if self._to_client else self._profile.minted or minted_behind(self._model)
+        return None if self._to_client else self._profile.minted or relayed_family_of(self._model)
 
     @property
     def _takes_plain_reasoning(self) -> bool:
@@ -878,7 +866,7 @@ class MessageEncoder:
             if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
-                self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+                drop_signature(part, part.signature, self._log)
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
@@ -891,7 +879,7 @@ class MessageEncoder:
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_signature(call))
             else:
-                self._log.drop(call, "signature", "signature", f"only {call.signature.family} can verify it")
+                drop_signature(call, call.signature, self._log)
         spelled_id = note(metadata, FAMILY, "~id")
         call_id: Any = call.id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
         if call.custom:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.media import (
     audio_format,
     audio_type,
@@ -32,7 +33,7 @@ from dragoman.codecs.openai_chat.wire import (
     ThinkingPart,
 )
 from dragoman.codecs.part_handlers import PartHandlers
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra, keep, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -145,7 +146,7 @@ def _decode_refusal(wire: RefusalPart) -> Refusal:
 
 
 def _decode_thinking(wire: ThinkingPart) -> Reasoning:
-    notes: Extra = {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}
+    notes: Extra = {"~thinking": encode_with_extra(wire)}
     pieces = parse_json(wire.thinking)
     if isinstance(pieces, str):
         return Reasoning(pieces, metadata={FAMILY: notes})
@@ -261,9 +262,9 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
     if part.signature is not None and (extra is None or MODELLED + "extra_content" not in extra):
-        log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+        drop_signature(part, part.signature, log)
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
-        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        drop_cache_mark(part, log)
     return wire if not extra else spliced(wire, extra)
 
 

@@ -87,7 +87,7 @@ _MINTED_BEHIND = (
 
 
 @lru_cache(maxsize=256)
-def minted_behind(model: str) -> str | None:
+def relayed_family_of(model: str) -> str | None:
     """Return the family whose signatures this model accepts behind a relay or compatible endpoint, if any."""
     return next((family for pattern, family in _MINTED_BEHIND if pattern.search(model) is not None), None)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.openai_chat.compatible import fit
@@ -28,7 +29,7 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tools,
 )
 from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
-from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
+from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, splice
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CHAT_TIERS,
@@ -36,9 +37,9 @@ from dragoman.codecs.shared_settings import (
     announcing_json,
     fit_identifier,
     fit_labels,
+    fit_others,
     fit_tier,
     fit_top_logprobs,
-    fitted,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Metadata, Request
@@ -94,19 +95,19 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity"),
-        Setting("labels", "metadata", write=fitted(partial(fit_labels, OPENAI_LABELS), FAMILY)),
-        Setting("safety_identifier", write=fitted(fit_identifier, FAMILY)),
-        Setting("service_tier", write=fitted(partial(fit_tier, CHAT_TIERS), FAMILY)),
+        Setting("labels", "metadata", write=fit_others(partial(fit_labels, OPENAI_LABELS), FAMILY)),
+        Setting("safety_identifier", write=fit_others(fit_identifier, FAMILY)),
+        Setting("service_tier", write=fit_others(partial(fit_tier, CHAT_TIERS), FAMILY)),
         Setting("store"),
         Setting("prompt_cache_key"),
         Setting("prompt_cache_retention"),
         Setting("prompt_cache_options", write=_write_cache_options),
         Setting("moderation"),
         Setting("logprobs"),
-        Setting("top_logprobs", write=fitted(partial(fit_top_logprobs, "logprobs"), FAMILY)),
+        Setting("top_logprobs", write=fit_others(partial(fit_top_logprobs, "logprobs"), FAMILY)),
         Setting("modalities"),
         Setting("obfuscation", "stream_options.include_obfuscation"),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
     ),
     content=("messages", "tools", "max_tokens"),
 )
@@ -181,7 +182,7 @@ def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Ex
         else:
             _decode_stream_options(options, extra)
     if output is not UNSET and not has_output:
-        extra[MODELLED + "response_format"] = spliced(output, {} if output.extra is UNSET else output.extra)
+        extra[MODELLED + "response_format"] = encode_with_extra(output)
     return extra
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.common_losses import drop_stop_sequence, fill_in_identity
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
@@ -119,7 +120,7 @@ def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finis
     return Finish(reason, raw)
 
 
-def explained(finish: Finish | None, error: Raw | None) -> Finish | None:
+def add_explanation(finish: Finish | None, error: Raw | None) -> Finish | None:
     """Return the finish of a failed choice with the message that OpenRouter puts beside it."""
     if finish is None or finish.reason != "error" or error is None:
         return finish
@@ -136,7 +137,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     if withholds_calls(finish) and finish.reason != "content_filter" and _has_calls(completion):
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, "this API's value for an answer whose calls must not be run")
@@ -314,7 +315,7 @@ def decode_response(body: bytes) -> Completion:
             message = _without_role(message)
         finish = decode_finish(choice.finish_reason, message)
         if finish is not None and finish.reason == "error" and choice.extra is not UNSET:
-            finish = explained(finish, choice.extra.get("error"))
+            finish = add_explanation(finish, choice.extra.get("error"))
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
         if choice.logprobs is not UNSET and choice.logprobs != NULL and (tokens := read_choice(choice.logprobs)):
@@ -415,7 +416,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
     if completion.logprobs and not native:
         report_ids(completion, log)
     if not native and (completion.id is None or completion.model is None):
-        completion = _identified(completion, log)
+        completion = fill_in_identity(completion, INVENTED_ID, log)
     wire = ChatResponse(
         choices,
         completion.id,
@@ -433,16 +434,6 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
 def _written_time(completion: Completion, extra: Extra | None) -> int | None:
     """Return the time of creation; None if it is among the other keys, because it has a fraction."""
     return None if extra and MODELLED + "created" in extra else completion.created
-
-
-def _identified(completion: Completion, log: LossLog) -> Completion:
-    """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
-    named = log.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
-    if completion.id is None:
-        log.note(completion, "id", "id of the answer", "an answer of this API has one")
-    if completion.model is None:
-        log.note(completion, "model", "empty model name", "answers of this API name their model")
-    return named
 
 
 def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native: bool) -> list[str | None]:

@@ -24,7 +24,7 @@ from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
 from dragoman.codecs.openai_chat.parts import decode_part
-from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, explained, usage_of
+from dragoman.codecs.openai_chat.response import add_explanation, decode_finish, decode_usage, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -444,7 +444,7 @@ class PayloadDecoder(EventDecoder):
 
     def _end(self) -> list[AnyEvent]:
         if self._state is not FINISHED:
-            return self._truncated()
+            return self._end_truncated()
         self._move("end")
         self._cite_sources()
         self._start_waiting_calls()
@@ -464,7 +464,7 @@ class PayloadDecoder(EventDecoder):
         self._book.events.append(Finished(finishes[0], tuple(finishes[1:]), notes))
         return self._book.take()
 
-    def _truncated(self) -> list[AnyEvent]:
+    def _end_truncated(self) -> list[AnyEvent]:
         self._state = ENDED
         self._start_waiting_calls()
         self._end_all(incomplete=True)
@@ -477,7 +477,7 @@ class PayloadDecoder(EventDecoder):
         if not seen and candidate in self._refused:
             seen = (REFUSAL,)
         finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
-        return explained(finish, self._notes.get("error")) or Finish("unknown")
+        return add_explanation(finish, self._notes.get("error")) or Finish("unknown")
 
     # ── reasoning and signatures ──
 
@@ -603,7 +603,7 @@ class PayloadDecoder(EventDecoder):
         name = _fragment_name(fragment)
         calls = self._calls.setdefault(candidate, [])
         if call is None and fragment.index is None:
-            call = self._unindexed(calls, fragment, name)
+            call = self._find_unindexed(calls, fragment, name)
         if call is not None and _starts_another(call, fragment, name):
             call = None
         if call is None:
@@ -617,7 +617,7 @@ class PayloadDecoder(EventDecoder):
         call.custom = call.custom or fragment.type == "custom" or fragment.custom is not None
         return call
 
-    def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
+    def _find_unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
         if fragment.id:
             return next((call for call in calls if call.id == fragment.id), None)
         # A fragment without index, id and name continues the last call.

@@ -47,7 +47,6 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra, family_notes
@@ -67,7 +66,6 @@ class EventEncoder(BaseEventEncoder):
     _sounds = 0
     _details = 0
     _characters = 0  # of the texts that ended
-    _usage: Usage | None = None
 
     def __init__(self, log: LossLog, *, include_usage: bool = True, profile: ChatProfile = PROFILE) -> None:
         self._log = log
@@ -210,7 +208,7 @@ class EventEncoder(BaseEventEncoder):
         return [self._chunk(b'"audio":' + encode_json({"data": event.data}))]
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
-        signed = self._signed_with(event)
+        signed = self._write_signature(event)
         part = self._parts.pop(event.index)
         self._characters += part.length if part.start >= 0 else 0
         if part.number >= 0 and not part.length and not event.incomplete:
@@ -219,7 +217,7 @@ class EventEncoder(BaseEventEncoder):
             return [part.head + nothing + part.tail, *signed]
         return [] if event.incomplete else signed
 
-    def _signed_with(self, event: PartEnd) -> list[bytes]:
+    def _write_signature(self, event: PartEnd) -> list[bytes]:
         part = self._parts[event.index]
         signature = event.signature or part.signature
         if signature is None or not part.head:
@@ -265,10 +263,6 @@ class EventEncoder(BaseEventEncoder):
         chunk = out.pop() if has_text else self._chunk(b"")
         encoded = b'"logprobs":' + encode_json(write_choice(event.tokens))
         out.append(chunk.removesuffix(self._tail) + self._tail.replace(b'"logprobs":null', encoded, 1))
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         if event.finish.reason == "error":

@@ -76,7 +76,7 @@ def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tu
         return UNSET, None
     notes = None if settings.metadata is None else settings.metadata.get(FAMILY)
     if notes is not None and WHOLE_OBJECT in notes:
-        unchanged = _unchanged(settings, notes, profile)
+        unchanged = _write_unchanged(settings, notes, profile)
         if unchanged is not None:
             return unchanged
         for key in notes:
@@ -85,7 +85,7 @@ def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tu
     return _encode_effort(settings, request, log), None
 
 
-def _unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Raw] | None:
+def _write_unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Raw] | None:
     if profile.known_keys is not None and OBJECT not in profile.known_keys:
         return None
     raw, beside = notes[WHOLE_OBJECT], notes.get(_EFFORT_BESIDE)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -110,7 +111,7 @@ def _has_hosted(tools: tuple[Tool, ...]) -> bool:
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
-            log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+            drop_tool_cache_mark(tool, log)
         parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
         function: Any = FunctionDefinition(
             tool.name,
@@ -226,13 +227,14 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], required: st
             return ChoiceObject("custom", custom=function)
         single = ChoiceObject(UNSET if "~untyped" in notes else entries[0].type, function, entries[0].custom)
         return spliced(single, notes) if notes else single
-    allowed: Any = AllowedTools(choice.mode, [_allowed(entry, index, notes) for index, entry in enumerate(entries)])
+    listed = [_write_allowed(entry, index, notes) for index, entry in enumerate(entries)]
+    allowed: Any = AllowedTools(choice.mode, listed)
     if (inner := inner_extra(notes, "allowed_tools")) is not None:
         allowed = spliced(allowed, inner)
     return spliced(ChoiceObject("allowed_tools", allowed_tools=allowed), notes)
 
 
-def _allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> Any:
+def _write_allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> Any:
     """Return the entry with the keys it had beyond its type."""
     place = f"allowed_tools.tools[{index}]"
     outer, inner = inner_extra(notes, place), inner_extra(notes, f"{place}.{entry.type}")

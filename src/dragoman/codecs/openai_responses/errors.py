@@ -6,13 +6,11 @@ different here: `response.error`, with its own codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.error_bodies import ErrorBodies
 from dragoman.codecs.failures import CONTEXT_LENGTH_EXCEEDED, exceeds_context, kind_of_status
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -60,12 +58,8 @@ class _ErrorWire(Struct, frozen=True, gc=False):
 _errors = msgspec.json.Decoder(_ErrorWire)
 
 
-def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    return _bodies.decode(body, status, headers)
-
-
-def encode_error(failure: Failure) -> Encoded:
-    return _bodies.encode(failure)
+decode_error = _bodies.decode
+encode_error = _bodies.encode
 
 
 def decode_failure(raw: Raw, status: int | None = None) -> Failure:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
-from dragoman.codecs.signature_tags import bound, is_tagged, read_tag, tagged
+from dragoman.codecs.signature_tags import bind_to_call, is_tagged, make_tag, read_tag
 from dragoman.ir import AnyPart, Image, Reasoning, Signature, Text, ToolCall
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 
 TAGGED = "~tagged"
 """Note on reasoning: its encrypted content is a tag of ours."""
@@ -35,7 +34,7 @@ _EMPTY_TEXT = "text"
 
 def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
     """Return the encrypted content for reasoning that another family signed."""
-    return tagged(_REDACTED if part.redacted else _READABLE, signature)
+    return make_tag(_REDACTED if part.redacted else _READABLE, signature)
 
 
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
@@ -51,11 +50,11 @@ def trailing_carrier(part: AnyPart, signature: Signature, item_id: str | UnsetTy
 
 def _kind(kind: str, part: AnyPart) -> str:
     """Return the kind, with the id of a call: clients may move the signature away from its call."""
-    return bound(kind, part.id) if isinstance(part, ToolCall) else kind
+    return bind_to_call(kind, part.id) if isinstance(part, ToolCall) else kind
 
 
 def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:
-    return Item("reasoning", id=item_id, summary=[], encrypted_content=tagged(kind, signature))
+    return Item("reasoning", id=item_id, summary=[], encrypted_content=make_tag(kind, signature))
 
 
 def read_reasoning_tag(text: str) -> tuple[Signature, bool] | None:
@@ -88,7 +87,7 @@ def signed(part: AnyPart, signature: Signature, carrier: Raw, note: str = CARRIE
     """Return the part with its signature; None if it cannot have had one."""
     if not isinstance(part, Text | Image | ToolCall) or part.signature is not None:
         return None
-    notes: Extra = {**own(part.metadata), note: carrier}
+    notes: Extra = {**family_notes(FAMILY, part.metadata), note: carrier}
     return replace(part, signature=signature, metadata={**(part.metadata or {}), FAMILY: notes})
 
 

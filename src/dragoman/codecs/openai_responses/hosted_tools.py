@@ -21,9 +21,10 @@ from dragoman.codecs.shared_tools import (
     code_of,
     count_of,
     forged_id,
-    given,
     json_input,
     mappings,
+    non_empty,
+    output_text,
     pages_of,
     query_of,
     read_headers,
@@ -32,7 +33,6 @@ from dragoman.codecs.shared_tools import (
     text_within,
     texts,
     write_location,
-    written_out,
 )
 from dragoman.ir import (
     Citation,
@@ -74,12 +74,12 @@ class HostedTools(SharedTools):
             case "web_search":
                 return _write_search(tool)
             case "code_execution":
-                return {"type": "code_interpreter", "container": {"type": "auto"} | given(file_ids=tool.file_ids)}
+                return {"type": "code_interpreter", "container": {"type": "auto"} | non_empty(file_ids=tool.file_ids)}
             case "file_search":
-                options = given(vector_store_ids=tool.stores, max_num_results=tool.max_results)
+                options = non_empty(vector_store_ids=tool.stores, max_num_results=tool.max_results)
                 return {"type": "file_search"} | options
             case "mcp":
-                return {"type": "mcp", "server_label": tool.name, "server_url": tool.server_url} | given(
+                return {"type": "mcp", "server_label": tool.name, "server_url": tool.server_url} | non_empty(
                     authorization=tool.authorization,
                     headers=tool.headers_held,
                     allowed_tools=tool.allowed_tools,
@@ -100,7 +100,7 @@ class HostedTools(SharedTools):
             case "file_search_call":
                 return {"kind": "file_search"} | json_input({"queries": list(texts(block.get("queries")))})
             case "image_generation_call":
-                return {"kind": "image_generation"} | json_input(given(prompt=text_of(block.get("revised_prompt"))))
+                return {"kind": "image_generation"} | json_input(non_empty(prompt=text_of(block.get("revised_prompt"))))
             case "mcp_call":
                 fields = {"kind": "mcp", "server": text_of(block.get("server_label"))}
                 return fields | json_input(block.get("arguments"))
@@ -122,12 +122,12 @@ class HostedTools(SharedTools):
             case "image_generation_call":
                 return _read_image(block)
             case "mcp_call":
-                return {"kind": "mcp"} | written_out(text_of(block.get("output"))) | _mcp_failure(block.get("error"))
+                return {"kind": "mcp"} | output_text(text_of(block.get("output"))) | _mcp_failure(block.get("error"))
             case "shell_call_output":
                 return {"kind": "shell"} | _read_shell(block.get("output"))
             case "tool_search_output":
                 names = [str(tool.get("name")) for tool in mappings(block.get("tools"))]
-                return {"kind": "tool_search"} | written_out(", ".join(names))
+                return {"kind": "tool_search"} | output_text(", ".join(names))
         return {}
 
     def write_call(self, call: ServerToolCall) -> WireValue:
@@ -162,9 +162,9 @@ class HostedTools(SharedTools):
             case "code_execution" | "shell":
                 text = text_within(result) or result.error
                 outputs = [{"type": "logs", "logs": text}] if text else []
-                return given(status=None if result.error is None else "failed") | {"outputs": outputs}
+                return non_empty(status=None if result.error is None else "failed") | {"outputs": outputs}
             case "file_search":
-                return {"results": [given(filename=one.title, text=one.cited_text) for one in result.sources]}
+                return {"results": [non_empty(filename=one.title, text=one.cited_text) for one in result.sources]}
             case "mcp":
                 failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": result.error}]}
                 error = {} if result.error is None else {"error": failed, "status": "failed"}
@@ -211,10 +211,10 @@ def _read_search(definition: Mapping[str, Any]) -> Fields:
 
 
 def _write_search(tool: ProviderTool) -> Fields:
-    filters = given(allowed_domains=tool.allowed_domains, blocked_domains=tool.blocked_domains)
+    filters = non_empty(allowed_domains=tool.allowed_domains, blocked_domains=tool.blocked_domains)
     # Without a location this API searches from the United States; an empty one means from nowhere.
     location = write_location(tool.location) or {"type": "approximate"}
-    return {"type": "web_search"} | given(
+    return {"type": "web_search"} | non_empty(
         filters=filters or None, search_context_size=tool.context_size, user_location=location
     )
 
@@ -269,7 +269,7 @@ def _read_search_call(block: Mapping[str, Any]) -> Fields:
     action = block.get("action")
     if not isinstance(action, dict):
         return {"kind": "web_search"}
-    fields = given(**{key: action[key] for key in ("query", "queries", "url", "pattern") if action.get(key)})
+    fields = non_empty(**{key: action[key] for key in ("query", "queries", "url", "pattern") if action.get(key)})
     return {"kind": "web_search" if action.get("type", "search") == "search" else "web_fetch", "input": fields}
 
 
@@ -318,7 +318,7 @@ def _mcp_failure(error: object) -> Fields:
 
 def _read_shell(value: object) -> Fields:
     outputs = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-    fields = written_out(*(one.get(key) for one in outputs for key in ("stdout", "stderr")))
+    fields = output_text(*(one.get(key) for one in outputs for key in ("stdout", "stderr")))
     codes = [_exit_code(one.get("outcome")) for one in outputs]
     failed = [code for code in codes if code not in {None, "0"}]
     return fields | ({"error": f"exit code {failed[0]}"} if failed else {})

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
+from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_client_items import (
     APPROVAL,
@@ -21,15 +22,15 @@ from dragoman.codecs.openai_client_items import (
 )
 from dragoman.codecs.openai_client_tools import NAMESPACE, SEPARATOR
 from dragoman.codecs.openai_responses import foreign_signatures
-from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part, exact, own, wire_text
+from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import WireValue, as_json, restore, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import AnyPart, Image, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
-from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, Spelling, family_notes, inner_extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -76,11 +77,11 @@ _custom_call_keys = _keys_beyond("type", "call_id", "name", "input", "id", "stat
 _reasoning_keys = _keys_beyond("type", "summary", "content", "encrypted_content", "id", "status")
 
 
-def kept(keys: dict[str, Any] | None) -> Extra:
+def as_notes(keys: dict[str, Any] | None) -> Extra:
     """Return such keys as notes: members that the item's type does not use are kept as they were read."""
     if keys is None:
         return {}
-    return {key: value if type(value) is Raw else Raw(encode_json(exact(value))) for key, value in keys.items()}
+    return {key: value if type(value) is Raw else Raw(encode_json(restore(value))) for key, value in keys.items()}
 
 
 def decode_call(item: Item, seed: object) -> ToolCall:
@@ -90,13 +91,13 @@ def decode_call(item: Item, seed: object) -> ToolCall:
     keys = _custom_call_keys(item) if custom else call_keys(item)
     if keys is None and call_id and type(given) is str and name is not UNSET and item.id is item.status is UNSET:
         return ToolCall(call_id, name, read_arguments(given), given, invented_id=call_id[:4] == INVENTED_PREFIX)
-    notes = kept(keys)
+    notes = as_notes(keys)
     if "namespace" in notes:
         name = qualified_name(item)
         if name is not item.name or bytes(notes["namespace"])[:1] == b'"':
             notes[NAMESPACE] = notes.pop("namespace")
     if item.id is not UNSET:
-        notes[ID] = wire_text(item.id)
+        notes[ID] = as_json(item.id)
     if item.status is not UNSET:
         notes[STATUS] = item.status
     invented = False
@@ -144,7 +145,7 @@ def named_in_space(call: ToolCall, notes: Extra) -> tuple[str, Extra]:
 
 
 def decode_reasoning(item: Item) -> Reasoning:
-    notes = kept(_reasoning_keys(item))
+    notes = as_notes(_reasoning_keys(item))
     if item.status is not UNSET:
         notes[STATUS] = item.status
     text = _reasoning_text(item, notes)
@@ -161,7 +162,7 @@ def decode_reasoning(item: Item) -> Reasoning:
     elif encrypted is not UNSET:
         notes[MODELLED + "encrypted_content"] = Raw(encode_json(encrypted))
     if item.id is not UNSET and (signature is None or foreign_signatures.TAGGED in notes):
-        notes[ID] = wire_text(item.id)
+        notes[ID] = as_json(item.id)
     return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
 
 
@@ -182,23 +183,23 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
         summary = []
     texts = [part.text for part in summary if isinstance(part, SummaryText)]
     if len(summary) > 1 or not all(map(_is_plain, summary)):
-        notes[_SUMMARY] = Raw(encode_json(exact(summary)))
+        notes[_SUMMARY] = Raw(encode_json(restore(summary)))
     if content is UNSET:
         return SUMMARY_BREAK.join(texts)
-    notes[_CONTENT] = Raw(encode_json(exact(content)))
+    notes[_CONTENT] = Raw(encode_json(restore(content)))
     text = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
     shown = SUMMARY_BREAK.join(texts)
     if text and shown not in {"", text}:
         notes.pop(_SUMMARY, None)
-        notes["summary"] = Raw(encode_json(exact(summary)))  # one text crosses, and the reasoning says more
+        notes["summary"] = Raw(encode_json(restore(summary)))  # one text crosses, and the reasoning says more
     elif text and _SUMMARY not in notes:
-        notes[_SUMMARY] = Raw(encode_json(exact(summary)))
+        notes[_SUMMARY] = Raw(encode_json(restore(summary)))
     return text or shown
 
 
 def with_content_left_out(metadata: Metadata | None) -> Metadata | None:
     """Return the notes on reasoning whose summary crossed: a stream that had it first cannot replace it."""
-    notes = own(metadata)
+    notes = family_notes(FAMILY, metadata)
     if "summary" not in notes:
         return metadata
     swapped = {"summary": _SUMMARY, _CONTENT: "content"}
@@ -309,13 +310,13 @@ class ItemEncoder(PartEncoder):
         items = [] if item is None else [item]
         if signature is None:
             return items
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if foreign_signatures.CARRIER in notes and (self._native or self._to_client):
             return [notes[foreign_signatures.CARRIER], *items]
         if foreign_signatures.CARRIER_BEHIND in notes and (self._native or self._to_client):
             return [*items, notes[foreign_signatures.CARRIER_BEHIND]]
         if not self._to_client:
-            self._log.drop(part, "signature", "signature", f"only {signature.family} can verify it")
+            drop_signature(part, signature, self._log)
             return items
         return [foreign_signatures.carrier_of(part, signature, self._item_id("rs")), *items]
 
@@ -324,7 +325,7 @@ class ItemEncoder(PartEncoder):
             self._custom.add(call.id)
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a call takes no cache breakpoint")
-        notes = own(call.metadata)
+        notes = family_notes(FAMILY, call.metadata)
         if not (notes or call.custom or call.incomplete):
             return self.usual_call(call)
         kind = client_kind(call, notes)
@@ -383,7 +384,7 @@ class ItemEncoder(PartEncoder):
         return text or ("{}" if self._to_client and not self._native and not call.incomplete else "")
 
     def reasoning(self, part: Reasoning, following: AnyPart | None) -> list[WireValue]:
-        notes, signature = own(part.metadata), part.signature
+        notes, signature = family_notes(FAMILY, part.metadata), part.signature
         if self._native:
             return [self._native_reasoning(part, notes)]
         minted = signature is not None and signature.family == FAMILY and bool(signature.data)
@@ -442,7 +443,7 @@ class ItemEncoder(PartEncoder):
                 return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, value)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
-        notes = own(result.metadata)
+        notes = family_notes(FAMILY, result.metadata)
         if WHOLE in notes or (self._client is not None and result.tool_call_id in self._client):
             return self._client_result(result, (self._client or {}).get(result.tool_call_id, ""), notes)
         kind = "custom_tool_call_output" if result.tool_call_id in self._custom else "function_call_output"

@@ -8,8 +8,8 @@ from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
-from dragoman.codecs.openai_responses.parts import CONTENT, LOGPROBS, own
-from dragoman.codecs.openai_responses.profile import ENDED_EARLY
+from dragoman.codecs.openai_responses.parts import CONTENT, LOGPROBS
+from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.request import SETTINGS
 from dragoman.ir import (
     AnyPart,
@@ -28,7 +28,7 @@ from dragoman.ir import (
     ToolChoice,
     ToolResult,
 )
-from dragoman.ir.notes import ADDED, MODELLED
+from dragoman.ir.notes import ADDED, MODELLED, family_notes
 from dragoman.ir.values import parse_json
 from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
@@ -52,12 +52,12 @@ def _request_path(
     message = messages[message_index]
     if message_index == 0 and message.metadata == INSTRUCTIONS:
         return "$.instructions"
-    if "~input" in own(request.metadata):
+    if "~input" in family_notes(FAMILY, request.metadata):
         return "$.input"
     start, within = tables.of(messages, _places)[message_index]
     if part_index is None:
         path = f"$.input[{start}]"
-        return f"{path}.{field}" if field else path
+        return at(path, field)
     if message.role == "assistant":
         item, place = within[part_index]
         return _part_path("$.input", start + item, message.parts[part_index], place, field)
@@ -110,7 +110,7 @@ def _part_path(items: str, item: int, part: AnyPart, place: int, field: str) -> 
             return f"{path}.phase"
         if field.startswith("item."):
             return f"{path}.{field.removeprefix('item.')}"
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         spelled = spelling_of(notes)
         is_string = spelled in {EASY, TYPED} or (spelled is None and ID not in notes)
         path += ".content" if is_string and not place else f".content[{place}]"
@@ -120,14 +120,14 @@ def _part_path(items: str, item: int, part: AnyPart, place: int, field: str) -> 
         path += f".content[{place}]"
     elif isinstance(part, ToolCall) and field in {"arguments", "arguments_text"}:
         inner = "input" if part.custom else "arguments"
-    elif isinstance(part, Reasoning) and field == "text" and MODELLED + "content" in own(part.metadata):
+    elif type(part) is Reasoning and field == "text" and MODELLED + "content" in family_notes(FAMILY, part.metadata):
         inner = "content"  # an open model shows its reasoning beside the summary
     return f"{path}.{inner}" if inner else path
 
 
 def _carrier_of(part: Text | Image, item: int) -> int:
     """Return the index of the item that carries the signature of a part; an empty text is that item."""
-    if foreign_signatures.CARRIER_BEHIND in own(part.metadata):
+    if foreign_signatures.CARRIER_BEHIND in family_notes(FAMILY, part.metadata):
         return item + 1
     return item if isinstance(part, Text) and not part.text else item - 1
 
@@ -145,9 +145,9 @@ def _setting_path(field: str) -> str:
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:
-    added = own(request.tools[index].metadata).get(ADDED)
+    added = family_notes(FAMILY, request.tools[index].metadata).get(ADDED)
     path = f"$.tools[{index}]" if added is None else str(parse_json(added))
-    return f"{path}.{field}" if field else path
+    return at(path, field)
 
 
 _USAGE = {
@@ -167,7 +167,7 @@ def _response_path(
     if message_index is None:
         return _logprobs_path(completion) if field == "logprobs" else _answer_path(completion, field)
     if part_index is None:
-        return f"$.output.{field}" if field else "$.output"
+        return at("$.output", field)
     message = completion.messages[message_index]
     item, place = tables.of(message, item_places)[0][part_index]
     return _part_path("$.output", item, message.parts[part_index], place, field)
@@ -180,7 +180,7 @@ def _logprobs_path(completion: Completion) -> str:
     """Return the path of the logprobs of the first text that has any."""
     for message in completion.messages:
         for part, (item, place) in zip(message.parts, item_places(message)[0], strict=True):
-            if type(part) is Text and LOGPROBS in own(part.metadata):
+            if type(part) is Text and LOGPROBS in family_notes(FAMILY, part.metadata):
                 return _part_path("$.output", item, part, place, "logprobs")
     return "$.output"
 
@@ -200,4 +200,4 @@ def _answer_path(completion: Completion, field: str) -> str:
         return f"$.usage.{_USAGE.get(rest, rest)}"
     if head == "created":
         return "$.created_at"
-    return f"$.{field}" if field else "$"
+    return at("$", field)

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from dragoman.codecs.common_losses import NOT_SENT
 from dragoman.codecs.openai_client_items import WHOLE, decode_client_call, decode_client_result
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
@@ -27,10 +28,10 @@ from dragoman.codecs.openai_responses.items import (
     TYPED,
     TYPED_PARTS,
     ItemEncoder,
+    as_notes,
     decode_call,
     decode_reasoning,
     decode_result,
-    kept,
     message_keys,
     output_keys,
     own_part_notes,
@@ -41,9 +42,6 @@ from dragoman.codecs.openai_responses.parts import (
     NOTHING,
     TRUE,
     decode_part,
-    exact,
-    own,
-    wire_text,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.server_items import (
@@ -59,11 +57,10 @@ from dragoman.codecs.openai_responses.server_items import (
     role_of_item,
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.codecs.search_results import NOT_SENT
+from dragoman.codecs.reading import WireReader, WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.codecs.signature_blocks import beside_calls
-from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, tagged
+from dragoman.codecs.signature_tags import TAG, is_about, is_tagged, make_tag
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -80,7 +77,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import MODELLED, Extra, Spelling
+from dragoman.ir.notes import MODELLED, Extra, Spelling, family_notes
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, UNKNOWN_PART, TraitNotes
 from dragoman.ir.values import parse_json
 
@@ -178,7 +175,7 @@ class MessageDecoder(TraitNotes):
                 items = _beside_calls_read(items)
                 break
             if item.type == "reasoning":
-                items = beside_calls(items, _tag_of, _call_id_of, _retagged)
+                items = beside_calls(items, _tag_of, _call_id_of, _retag)
                 break
         for index, item in enumerate(items):
             handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
@@ -198,7 +195,7 @@ class MessageDecoder(TraitNotes):
             kind = "message"
         handler = _HANDLERS.get(kind)  # type: ignore[arg-type]
         if handler is None:
-            self._add_other(exact(item), index)
+            self._add_other(restore(item), index)
         else:
             handler(self, item, index)
 
@@ -233,7 +230,7 @@ class MessageDecoder(TraitNotes):
         if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
             raise self._misfit(index, "content", "text or a list of parts", content)
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, "message", exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, "message", restore(item)))
             return
         self.turn(own_role)
         parts: Any = ()
@@ -249,7 +246,7 @@ class MessageDecoder(TraitNotes):
         if keys is None and item.id is item.status is UNSET:
             metadata: Metadata | None = _SPELLED[item.type is UNSET, role == "developer"]
         else:
-            metadata = {FAMILY: self._message_notes(item, kept(keys))}
+            metadata = {FAMILY: self._message_notes(item, as_notes(keys))}
             self.metadata(metadata)
         self._messages.append(Message(own_role, parts, None, metadata))
 
@@ -275,7 +272,7 @@ class MessageDecoder(TraitNotes):
         if item.role == "developer":
             notes["~role"] = DEVELOPER
         if item.id is not UNSET:
-            notes[MODELLED + "id"] = wire_text(item.id)
+            notes[MODELLED + "id"] = as_json(item.id)
         if item.status is not UNSET:
             notes[STATUS] = item.status
         return notes
@@ -297,15 +294,15 @@ class MessageDecoder(TraitNotes):
             spelled = EASY_PARTS if item.type is UNSET else TYPED_PARTS
         first = parts[0] if parts else None
         if type(first) is not Text and type(first) is not Refusal:
-            self._say(Opaque(FAMILY, "message", exact(item)))
+            self._say(Opaque(FAMILY, "message", restore(item)))
             return
         notes = notes or {}
         if item.id is not UNSET:
-            notes[ID] = wire_text(item.id)
+            notes[ID] = as_json(item.id)
         if spelled is not TYPED_PARTS or item.id is UNSET:
             notes[ITEM] = SPELLING[spelled]
         if first.metadata is not None:
-            notes = own(first.metadata) | notes
+            notes = family_notes(FAMILY, first.metadata) | notes
         if type(first) is Text:
             self._say(Text(first.text, first.citations, first.cache, first.signature, {FAMILY: notes}))
         else:
@@ -323,7 +320,7 @@ class MessageDecoder(TraitNotes):
             if "phase" in keys:
                 notes["phase"] = keys.pop("phase")
             if keys:
-                notes.update((keep(FAMILY, UNSET, item=kept(keys)) or {})[FAMILY])
+                notes.update((keep(FAMILY, UNSET, item=as_notes(keys)) or {})[FAMILY])
         if item.status is not UNSET:
             notes["~status"] = item.status
         return notes
@@ -332,7 +329,7 @@ class MessageDecoder(TraitNotes):
         """Add a part to the model's turn, with the signature that came before it."""
         if self._pending_signature is not None:
             signature, carrier, kind = self._pending_signature
-            is_its = is_about(tagged(kind, None), part)
+            is_its = is_about(make_tag(kind, None), part)
             signed_part = foreign_signatures.signed(part, signature, carrier) if is_its else None
             if signed_part is None:
                 self._give_up_carrier()
@@ -373,7 +370,7 @@ class MessageDecoder(TraitNotes):
             self._say(decode_reasoning(item))
             return
         kind, signature = carried
-        raw = exact(item)
+        raw = restore(item)
         if foreign_signatures.is_empty_text(kind):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
@@ -381,7 +378,7 @@ class MessageDecoder(TraitNotes):
             self._pending_signature = (signature, raw, kind)
         else:
             last = self._turn_parts[-1] if self._turn_parts else Opaque(FAMILY, "", {})
-            if not is_about(tagged(kind, None), last):
+            if not is_about(make_tag(kind, None), last):
                 last = Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
@@ -393,7 +390,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_call(self, item: Item, index: int) -> None:
         if is_run_by_server(item):
-            self._add_other(exact(item), index)
+            self._add_other(restore(item), index)
             return
         call = decode_call(item, f"{self.seed} {index}" if self.answering else index)
         if not item.call_id:
@@ -408,7 +405,7 @@ class MessageDecoder(TraitNotes):
 
     def _add_output(self, item: Item, index: int) -> None:
         if self.answering:
-            self._turn_parts.append(Opaque(FAMILY, str(item.type), exact(item)))
+            self._turn_parts.append(Opaque(FAMILY, str(item.type), restore(item)))
             return
         if self._turn_parts or self._pending_signature is not None:
             self._end_turn()
@@ -423,13 +420,13 @@ class MessageDecoder(TraitNotes):
             or not (item.id is item.name is item.status is UNSET)
             or (self._custom or item.type != "function_call_output")
         ):
-            notes = self._output_notes(item, kept(keys))
+            notes = self._output_notes(item, as_notes(keys))
             if not call_id:
                 # The type allows it to be missing; such outputs answer in order.
                 notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
                 call_id = self._unanswered.pop(0) if self._unanswered else ""
             if (item.type == "custom_tool_call_output") != (call_id in self._custom):
-                notes["~type"] = wire_text(str(item.type))
+                notes["~type"] = as_json(str(item.type))
         name = self.call_names.get(call_id, "") or (item.name if item.name is not UNSET else "")
         metadata = {FAMILY: notes} if notes else None
         result = decode_result(call_id, name, output, metadata)
@@ -445,7 +442,7 @@ class MessageDecoder(TraitNotes):
     def _output_notes(self, item: Item, notes: Extra) -> Extra:
         for key, value in (("id", item.id), ("name", item.name)):
             if value is not UNSET:
-                notes[MODELLED + key] = wire_text(value)
+                notes[MODELLED + key] = as_json(value)
         if item.status is not UNSET:
             notes[STATUS] = item.status
         return notes
@@ -516,7 +513,7 @@ def _beside_calls_read(items: Sequence[Item | Raw]) -> Sequence[Item | Raw]:
     if not any(type(item) is Raw and _TAG in bytes(item) for item in items):
         return items
     read = [(read_item(item) or item) if type(item) is Raw else item for item in items]
-    return beside_calls(read, _tag_of, _call_id_of, _retagged)
+    return beside_calls(read, _tag_of, _call_id_of, _retag)
 
 
 _TAG = TAG.encode()
@@ -534,7 +531,7 @@ def _call_id_of(item: Item | Raw) -> str | None:
     return None if item.call_id is UNSET else str(item.call_id)
 
 
-def _retagged(carrier: Item | Raw, tag: str) -> Item | Raw:
+def _retag(carrier: Item | Raw, tag: str) -> Item | Raw:
     return replace(carrier, encrypted_content=tag) if type(carrier) is Item else carrier
 
 
@@ -556,12 +553,13 @@ ITEM_TYPES = frozenset(_HANDLERS)
 def _begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
     """Whether a part of an assistant message begins an item, or continues the one before it."""
     if isinstance(part, Text | Refusal):
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if ID in notes or ITEM in notes:
             return True
         if isinstance(part, Text) and part.signature is not None and foreign_signatures.CARRIER_BEHIND not in notes:
             return True  # the item that carries the signature comes before it
-        return not _is_speech(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
+        earlier = family_notes(FAMILY, getattr(previous, "metadata", None))
+        return not _is_speech(previous) or foreign_signatures.CARRIER_BEHIND in earlier
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         return not _is_speech(previous)
     return not is_outcome_of(part, previous)
@@ -602,7 +600,7 @@ class MessageEncoder(ItemEncoder):
     def _report_turn(self, message: Message) -> None:
         if message.name is not None:
             self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
-        for key in own(message.metadata):
+        for key in family_notes(FAMILY, message.metadata):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
@@ -622,7 +620,7 @@ class MessageEncoder(ItemEncoder):
         return [self.usual_call(part) if type(part) is ToolCall else self.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
-        notes = own(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         if WHOLE in notes:
             return [notes[WHOLE]]
         content: Any = message.content_held
@@ -678,8 +676,10 @@ class MessageEncoder(ItemEncoder):
             return self._encode_hosted(part, following)
         if isinstance(part, Opaque) and part.origin == FAMILY:
             return [part.block_held]
-        if isinstance(part, Image) and (DRAWN in own(part.metadata) or (self._to_client and part.data is not None)):
-            return self._encode_drawing(part)
+        if isinstance(part, Image):
+            is_drawn = DRAWN in family_notes(FAMILY, part.metadata)
+            if is_drawn or (self._to_client and part.data is not None):
+                return self._encode_drawing(part)
         wire = self._encode_content(part)
         return [] if wire is None else [self.message([wire], {})]
 
@@ -688,7 +688,7 @@ class MessageEncoder(ItemEncoder):
         if not self._to_client:
             self._log.drop(image, "", "image", "this API takes back only what its own models drew")
             return []
-        notes = own(image.metadata)
+        notes = family_notes(FAMILY, image.metadata)
         if DRAWN in notes:
             return self.with_carrier(image, notes[DRAWN])
         if image.detail is not None:
@@ -717,7 +717,7 @@ class MessageEncoder(ItemEncoder):
         carried = isinstance(first, Text) and first.signature is not None
         if carried and isinstance(first, Text) and not first.text:
             return self.with_carrier(first, None)
-        notes = own(getattr(first, "metadata", None))
+        notes = family_notes(FAMILY, getattr(first, "metadata", None))
         plain = len(run) == 1 and type(first) is Text and not first.citations and first.cache is None
         spelled = spelling_of(notes)
         if (
@@ -736,7 +736,7 @@ class MessageEncoder(ItemEncoder):
         return self.with_carrier(first, item) if isinstance(first, Text) else [item]
 
     def _encode_content(self, part: AnyPart) -> WireValue:
-        notes = own(part.metadata) if isinstance(part, Text | Refusal) else None
+        notes = family_notes(FAMILY, part.metadata) if isinstance(part, Text | Refusal) else None
         if notes:
             part = replace(part, metadata={FAMILY: own_part_notes(notes)})
         wire = self.encode_part(part, "assistant")
@@ -755,7 +755,7 @@ def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
     item, place = -1, 0
     previous: AnyPart | None = None
     for part in message.parts:
-        notes = own(getattr(part, "metadata", None))
+        notes = family_notes(FAMILY, getattr(part, "metadata", None))
         if _begins_item(part, previous):
             # The item that carries a signature comes before its part; it alone represents an empty text.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))

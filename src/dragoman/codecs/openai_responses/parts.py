@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import replace
 
 from dragoman.codecs.annotations import AnnotationFormat
 from dragoman.codecs.cache_breakpoints import with_breakpoint
+from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.media import (
     audio_format,
     audio_type,
@@ -39,7 +39,7 @@ from dragoman.codecs.openai_responses.wire import (
     SummaryText,
 )
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, as_json, keep, restore, spliced
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.wire_values import Unmodelled, Wire
 from dragoman.ir import (
@@ -49,13 +49,12 @@ from dragoman.ir import (
     Citation,
     Document,
     Image,
-    Metadata,
     Opaque,
     Refusal,
     SearchResult,
     Text,
 )
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -68,24 +67,6 @@ LOGPROBS = MODELLED + "logprobs"
 NOTHING = Raw(b"[]")
 NULL = Raw(b"null")
 TRUE = Raw(b"true")
-
-
-def own(metadata: Metadata | None) -> Extra:
-    """Return this family's notes on a node."""
-    return {} if metadata is None else metadata.get(FAMILY, {})
-
-
-def exact(value: WireValue) -> WireValue:
-    """Return a wire value as it was read, with the further keys of it and of its inner objects."""
-    if isinstance(value, list):
-        return [exact(piece) for piece in value]
-    if not isinstance(value, Wire):
-        return value
-    if isinstance(value, Unmodelled):
-        return value.raw
-    items = [(name, getattr(value, name)) for name in value.__struct_fields__]
-    inner = {name: exact(inner) for name, inner in items if isinstance(inner, list | Wire)}
-    return spliced(replace(value, **inner) if inner else value, value.extra or {})
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +110,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
     """Keep misplaced reasoning unchanged, for the API itself to refuse."""
-    return Opaque(FAMILY, CONTENT + "misplaced", exact(wire))
+    return Opaque(FAMILY, CONTENT + "misplaced", restore(wire))
 
 
 def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001
@@ -155,15 +136,11 @@ def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG0
     if wire.file_data is not UNSET:
         inline = split_data_url(wire.file_data)
         if inline is None:
-            notes["file_data"] = wire_text(wire.file_data)  # not a data URL: other formats cannot read it
+            notes["file_data"] = as_json(wire.file_data)  # not a data URL: other formats cannot read it
         else:
             media_type, data = inline
     metadata = {FAMILY: notes} if notes else None
     return Document(media_type, data, url=url, file_id=file_id, title=title, cache=cache, metadata=metadata)
-
-
-def wire_text(text: str) -> Raw:
-    return Raw(encode_json(text))
 
 
 def _decode_audio(wire: InputAudio, *, assistant: bool) -> Audio:  # noqa: ARG001
@@ -236,16 +213,16 @@ class PartEncoder:
         return _ENCODERS[type(part)](self, part, role)
 
     def _encode_text(self, part: Text, role: str) -> WireValue:
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if not notes and part.cache is None and part.signature is None and role != "assistant" and not part.citations:
             return InputText(part.text)
         spelled = parse_json(notes[SPELLED]) if SPELLED in notes else None
         if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         if spelled == "output_text" or (role == "assistant" and spelled is None):
             return self._encode_output_text(part, notes)
         if role != "assistant" and part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
         if part.citations:
             self._log.drop(part, "citations", "citations", "only the model's text has annotations in this API")
         return spliced(InputText(part.text), notes)
@@ -259,7 +236,7 @@ class PartEncoder:
         if role in {"assistant", "system"} and not self._native:
             return self._lose(part, f"a message of the {role} holds no images here")
         self._withhold_signature(part)
-        url = image_url(part, own(part.metadata))
+        url = image_url(part, family_notes(FAMILY, part.metadata))
         if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
         if url is not None and not self._native and not (is_fetched(url) or url.startswith("data:")):
@@ -271,7 +248,7 @@ class PartEncoder:
         # `detail` is required in messages; elsewhere, a missing one means "auto".
         detail: Any = part.detail if part.detail is not None else UNSET if self._native else "auto"
         file_id: Any = UNSET if part.file_id is None else part.file_id
-        return self._marked(part, InputImage(UNSET if url is None else url, file_id, detail))
+        return self._drop_mark(part, InputImage(UNSET if url is None else url, file_id, detail))
 
     def _encode_document(self, part: Document, role: str) -> WireValue:
         if role in {"assistant", "system"} and not self._native and part.text is None:
@@ -304,11 +281,11 @@ class PartEncoder:
             # A file given by URL or id has its own name.
             name if self._native or part.data is not None else UNSET,
         )
-        return self._marked(part, wire)
+        return self._drop_mark(part, wire)
 
     def _encode_audio(self, part: Audio, role: str) -> WireValue:
         if self._native and part.data is not None:
-            notes = own(part.metadata)
+            notes = family_notes(FAMILY, part.metadata)
             inner: Any = AudioData(part.data, audio_format(part.media_type or "") or "wav")
             inner_keys = inner_extra(notes, "input_audio")
             return spliced(InputAudio(inner if inner_keys is None else cast("Any", spliced(inner, inner_keys))), notes)
@@ -319,7 +296,7 @@ class PartEncoder:
     def _encode_refusal(self, part: Refusal, role: str) -> WireValue:
         if role != "assistant" and not self._native:
             return self._lose(part, "only the assistant refuses")
-        notes = own(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
     def _encode_search_result(self, part: SearchResult, role: str) -> WireValue:
@@ -342,12 +319,12 @@ class PartEncoder:
 
     def _withhold_signature(self, part: Image | Document) -> None:
         if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"only {part.signature.family} can verify it")
+            drop_signature(part, part.signature, self._log)
 
-    def _marked(self, part: Image | Document, wire: Wire) -> WireValue:
-        notes = own(part.metadata)
+    def _drop_mark(self, part: Image | Document, wire: Wire) -> WireValue:
+        notes = family_notes(FAMILY, part.metadata)
         if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+            drop_cache_mark(part, self._log)
         return spliced(wire, notes) if notes else wire
 
     def __init__(self, log: LossLog, *, native: bool = False, marks: bool = False) -> None:

@@ -72,13 +72,6 @@ def efforts_of(model: str) -> tuple[str, ...]:
     return next((efforts for pattern, efforts in _EFFORTS_OF if pattern.match(name) is not None), EFFORTS)
 
 
-def nearest_effort(effort: str, known: tuple[str, ...]) -> str:
-    """Return the effort itself, or the nearest one that the model has."""
-    if effort in known or effort not in EFFORTS or not known:
-        return effort
-    return min(known, key=lambda other: abs(EFFORTS.index(other) - EFFORTS.index(effort)))
-
-
 LEAST_OUTPUT_TOKENS = 16
 """`max_output_tokens` below this is refused (`integer_below_min_value`)."""
 

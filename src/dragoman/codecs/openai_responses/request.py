@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.cache_breakpoints import takes_breakpoints
+from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.openai_responses.messages import MessageDecoder, MessageEncoder
-from dragoman.codecs.openai_responses.parts import TRUE, own
+from dragoman.codecs.openai_responses.parts import TRUE
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     LEAST_OUTPUT_TOKENS,
@@ -47,13 +48,13 @@ from dragoman.codecs.shared_settings import (
     announcing_json,
     fit_identifier,
     fit_labels,
+    fit_others,
     fit_tier,
-    fitted,
     mentions_json,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyTool, Message, Metadata, Request, StructuredOutput, Text
-from dragoman.ir.notes import ADDED, MODELLED, WITHIN, Extra, Spelling, inner_extra
+from dragoman.ir.notes import ADDED, MODELLED, WITHIN, Extra, Spelling, family_notes, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -97,9 +98,9 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity", "text.verbosity"),
-        Setting("labels", "metadata", write=fitted(partial(fit_labels, OPENAI_LABELS), FAMILY)),
-        Setting("safety_identifier", write=fitted(fit_identifier, FAMILY)),
-        Setting("service_tier", write=fitted(partial(fit_tier, RESPONSES_TIERS), FAMILY)),
+        Setting("labels", "metadata", write=fit_others(partial(fit_labels, OPENAI_LABELS), FAMILY)),
+        Setting("safety_identifier", write=fit_others(fit_identifier, FAMILY)),
+        Setting("service_tier", write=fit_others(partial(fit_tier, RESPONSES_TIERS), FAMILY)),
         Setting("store", read=BY_HAND, write=BY_HAND),
         Setting("prompt_cache_key"),
         Setting("prompt_cache_retention"),
@@ -112,7 +113,7 @@ SETTINGS = Settings(
         Setting("obfuscation", "stream_options.include_obfuscation"),
         Setting("candidates", None),  # this API gives one answer; more are reported by hand
         Setting("stop", None, lost="this API takes none"),
-        Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("cache", None, lost=CACHED),
     ),
     content=("instructions", "tools", "input"),
 )
@@ -162,7 +163,7 @@ def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
     """Yield the tools given in the input, each with a note of its JSON path."""
     for index, value in items:
         for place, tool in enumerate(decode_tools(value).tools):
-            notes = {**own(tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
+            notes = {**family_notes(FAMILY, tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
             yield structs.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
 
 
@@ -212,7 +213,7 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
-    extra = own(request.metadata)
+    extra = family_notes(FAMILY, request.metadata)
     if not native:
         request = _as_the_api_takes_it(request, log)
         if not (request.temperature is request.top_p is request.logprobs is request.top_logprobs is None):
@@ -297,7 +298,7 @@ def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, 
     first = messages[0] if messages else None
     if first is None or first.role != "system":
         return None, messages
-    noted = own(first.metadata).keys() == {"~instructions"}
+    noted = family_notes(FAMILY, first.metadata).keys() == {"~instructions"}
     if native:
         return (first.text, messages[1:]) if noted else (None, messages)
     if len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):

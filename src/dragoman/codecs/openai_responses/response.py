@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.common_losses import drop_stop_sequence, fill_in_identity
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failure_of
 from dragoman.codecs.ids import invent_id
@@ -17,7 +18,7 @@ from dragoman.codecs.openai_responses.errors import encode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
-from dragoman.codecs.openai_responses.parts import LOGPROBS, NOTHING, NULL, own
+from dragoman.codecs.openai_responses.parts import LOGPROBS, NOTHING, NULL
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
@@ -49,7 +50,7 @@ from dragoman.ir import (
     Usage,
     withholds_calls,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import Value, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -126,7 +127,7 @@ def encode_finish(
             log.invent(completion, "finish", f"status {status}", "answers of this API have a finish reason")
         return status, None
     if finish.stop_sequence is not None:
-        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+        drop_stop_sequence(completion, log)
     reason = finish.reason
     message = completion.messages[0] if completion.messages else Message("assistant", ())
     is_withheld = withholds_calls(finish) and bool(message.tool_calls)
@@ -197,7 +198,7 @@ def _usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
 
 
 def encode_usage(usage: Usage) -> WireValue:
-    notes = own(usage.metadata)
+    notes = family_notes(FAMILY, usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
     return _usage_wire(
@@ -217,7 +218,7 @@ def _usage_wire(read: Any, cached: Any, cache_written: Any, written: Any, reason
 
 def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
     """Report counts that this API has no field for, or that do not add up as its clients expect."""
-    if "~usage" in own(usage.metadata):
+    if "~usage" in family_notes(FAMILY, usage.metadata):
         return
     if usage.image:
         log.note(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
@@ -263,7 +264,7 @@ def decode_response(body: bytes) -> Completion:
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else _counted(usage, wire.tool_usage, extra),
+        None if usage is UNSET else _decode_all_usage(usage, wire.tool_usage, extra),
         wire.id,
         wire.model,
         int(created) if isinstance(created, int | float) else None,
@@ -272,7 +273,7 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _counted(raw: Raw, tool_usage: Raw | UnsetType, notes: Extra) -> Usage:
+def _decode_all_usage(raw: Raw, tool_usage: Raw | UnsetType, notes: Extra) -> Usage:
     """Return the usage of an answer with what stands outside it: searches in `tool_usage`, the tier in `notes`."""
     return take_tier(HOSTED.count_searches(decode_usage(raw), tool_usage), notes, "service_tier", OPENAI_TIERS_READ)
 
@@ -284,7 +285,7 @@ def _take_logprobs(parts: tuple[AnyPart, ...]) -> tuple[tuple[AnyPart, ...], lis
     for part in parts:
         tokens: tuple[TokenLogprob, ...] = ()
         if type(part) is Text and part.metadata is not None:
-            tokens = read_tokens(own(part.metadata).get("logprobs"))
+            tokens = read_tokens(family_notes(FAMILY, part.metadata).get("logprobs"))
         found += tokens
         kept.append(structs.replace(part, metadata=with_logprobs_noted(part.metadata, FAMILY)) if tokens else part)  # type: ignore[union-attr]
     return (tuple(kept), found) if found else (parts, found)
@@ -329,22 +330,22 @@ def _cut(parts: tuple[AnyPart, ...], cut: frozenset[bytes]) -> tuple[AnyPart, ..
     In a completed answer, a call that a program made stays "in_progress": it waits for its result.
     """
     for part in parts:
-        if type(part) is ToolCall and own(part.metadata).get(STATUS, COMPLETED) != COMPLETED:
-            return tuple([_marked(part, cut) if type(part) is ToolCall else part for part in parts])
+        if type(part) is ToolCall and family_notes(FAMILY, part.metadata).get(STATUS, COMPLETED) != COMPLETED:
+            return tuple([_mark_cut(part, cut) if type(part) is ToolCall else part for part in parts])
     return parts
 
 
-def _marked(call: ToolCall, cut: frozenset[bytes]) -> ToolCall:
-    is_cut = bytes(own(call.metadata).get(STATUS, NULL)) in cut
+def _mark_cut(call: ToolCall, cut: frozenset[bytes]) -> ToolCall:
+    is_cut = bytes(family_notes(FAMILY, call.metadata).get(STATUS, NULL)) in cut
     return structs.replace(call, incomplete=True) if is_cut else call
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
-    extra = own(completion.metadata)
+    extra = family_notes(FAMILY, completion.metadata)
     if completion.metadata is not None and FAMILY in completion.metadata:
         return _encode_native(completion, extra, log)
     if not completion.id or completion.model is None:
-        completion = _identified(completion, log)
+        completion = fill_in_identity(completion, INVENTED_ID, log)
     status, reason = encode_finish(completion.finish, None, log, completion)
     for message in completion.messages[1:]:
         log.drop(message, "", "a further candidate", "this API gives one answer")
@@ -362,20 +363,10 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(answer_json(head, echo, usage, HOSTED.write_counts(completion.usage)))
 
 
-def _identified(completion: Completion, log: LossLog) -> Completion:
-    """Fill in id and model: Gemini may omit both, and clients of this API expect them."""
-    named = log.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
-    if not completion.id:
-        log.note(completion, "id", "id of the answer", "an answer of this API has one")
-    if completion.model is None:
-        log.note(completion, "model", "empty model name", "answers of this API name their model")
-    return named
-
-
 def _has_logprobs(completion: Completion) -> bool:
     """Whether a text has log probabilities as this API wrote them."""
     return any(
-        type(part) is Text and bytes(own(part.metadata).get(LOGPROBS, NOTHING)) not in {b"[]", b"null"}
+        type(part) is Text and bytes(family_notes(FAMILY, part.metadata).get(LOGPROBS, NOTHING)) not in {b"[]", b"null"}
         for message in completion.messages
         for part in message.parts
     )

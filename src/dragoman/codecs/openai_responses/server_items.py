@@ -91,17 +91,17 @@ def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list
     if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
         return [Opaque(FAMILY, kind or "item_reference", raw)]
     if kind == _DRAWING and FORGED in (head.id or ""):
-        image = _drawn_again(raw)
+        image = _restore_image(raw)
         if image is not None:
             return [image]
     call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
     if kind in _BY_CALL_ID:
         server_calls[head.call_id or ""] = call_id
     name = head.name or kind.removesuffix("_call")
-    return _taken_apart(raw, kind, call_id, name)
+    return _take_apart(raw, kind, call_id, name)
 
 
-def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
+def _take_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
     block = parse_json(raw)
     called, found = HOSTED.read_call(block), HOSTED.read_result(block)
     fields = OUTCOME.get(kind, ())
@@ -126,7 +126,7 @@ def drawing_item(image: Image, item_id: str) -> WireValue:
     return item if form == "png" else {**item, "output_format": form}
 
 
-def _drawn_again(raw: Raw) -> Image | None:
+def _restore_image(raw: Raw) -> Image | None:
     """Return the image of an item that we made for a client."""
     result = HOSTED.read_result(parse_json(raw))
     image = next((part for part in result.get("parts", ()) if type(part) is Image), None)

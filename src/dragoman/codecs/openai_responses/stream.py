@@ -30,7 +30,7 @@ from dragoman.codecs.openai_responses.items import (
     with_content_left_out,
 )
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
-from dragoman.codecs.openai_responses.parts import CITATIONS, NULL, own
+from dragoman.codecs.openai_responses.parts import CITATIONS, NULL
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import NO_OUTPUT, decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
@@ -83,7 +83,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
-from dragoman.ir.notes import CLIENT_ITEM, CORRECTED, WITHIN, Extra, inner_extra, with_notes
+from dragoman.ir.notes import CLIENT_ITEM, CORRECTED, WITHIN, Extra, family_notes, inner_extra, with_notes
 from dragoman.ir.values import encode_json, exact_object, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -405,9 +405,8 @@ class PayloadDecoder(EventDecoder):
         if self._finished_parts:
             notes.pop(NO_OUTPUT, None)  # the ChatGPT backend streams its items and leaves the last output empty
         if self._late:
-            repeated = {
-                key for part in self._finished_parts for key in _keys_within(own(getattr(part, "metadata", None)))
-            }
+            finished = [family_notes(FAMILY, getattr(part, "metadata", None)) for part in self._finished_parts]
+            repeated = {key for notes_of_part in finished for key in _keys_within(notes_of_part)}
             notes = {**{key: value for key, value in self._late.items() if key not in repeated}, **notes}
         return notes
 
@@ -528,14 +527,14 @@ class PayloadDecoder(EventDecoder):
         carried = foreign_signatures.read_carrier(item) if item is not None and item.type == "reasoning" else None
         if carried is not None and foreign_signatures.is_behind(carried[0]) and self._deferred_end is not None:
             deferred = self._deferred_end
-            notes = {**own(deferred.end.metadata), foreign_signatures.CARRIER_BEHIND: raw}
+            notes = {**family_notes(FAMILY, deferred.end.metadata), foreign_signatures.CARRIER_BEHIND: raw}
             deferred.end = replace(deferred.end, signature=carried[1], metadata={FAMILY: notes})
             return
         self._flush()
         if item is not None and item.type in _CALLS:
             slot.kind = str(item.type)
             self._start_call(slot, item)
-        parts = [_marked(part, slot) for part in self._items.parts_of(raw if item is None else item, index)]
+        parts = [_mark_incomplete(part, slot) for part in self._items.parts_of(raw if item is None else item, index)]
         self._finished_parts += parts
         flows = dict(sorted(slot.flows.items()))
         if any(place >= len(parts) for place in flows):
@@ -551,7 +550,7 @@ class PayloadDecoder(EventDecoder):
         flow = slot.flows.get(place)
         metadata: Metadata | None = getattr(part, "metadata", None)
         prototype = _PROTOTYPES.get(type(part))
-        if prototype is None and (not isinstance(part, ToolCall) or CLIENT_ITEM in own(part.metadata)):
+        if prototype is None and (not isinstance(part, ToolCall) or CLIENT_ITEM in family_notes(FAMILY, part.metadata)):
             if flow is not None:
                 self._events.append(PartEnd(flow.part_index))
             self._whole(slot, place, part)
@@ -569,9 +568,9 @@ class PayloadDecoder(EventDecoder):
         streamed = "".join(flow.pieces)
         if isinstance(part, Reasoning) and flow.section[0] is SummaryDelta and not text.startswith(streamed):
             left_out = with_content_left_out(metadata)
-            metadata = _corrected(metadata, text) if text and left_out is metadata else left_out
+            metadata = _note_correction(metadata, text) if text and left_out is metadata else left_out
         elif _is_corrected(slot, place, part, text, streamed):
-            metadata = _corrected(metadata, text)
+            metadata = _note_correction(metadata, text)
         if text.startswith(streamed):
             self._more(flow, text[len(streamed) :])
         if isinstance(part, Text):
@@ -591,7 +590,7 @@ class PayloadDecoder(EventDecoder):
 
     def _finish_logprobs(self, flow: _Flow, metadata: Metadata | None) -> Metadata | None:
         """Emit the item's log probabilities if its deltas had none: some servers send them only here."""
-        tokens = read_tokens(own(metadata).get("logprobs"))
+        tokens = read_tokens(family_notes(FAMILY, metadata).get("logprobs"))
         if not tokens:
             return metadata
         if not flow.told_logprobs:
@@ -638,7 +637,7 @@ class PayloadDecoder(EventDecoder):
             if not flow.pieces:
                 self._more(flow, slot.announced)
             if slot.differs:
-                flow.metadata = _corrected(None, "")
+                flow.metadata = _note_correction(None, "")
             return
         for place, raw in (slot.final or {}).items():
             text = parse_json(raw)
@@ -649,7 +648,7 @@ class PayloadDecoder(EventDecoder):
             if text.startswith(streamed):
                 self._more(flow, text[len(streamed) :])
             elif text:
-                flow.metadata = _corrected(None, text)
+                flow.metadata = _note_correction(None, text)
 
     # ── fragments ──
 
@@ -825,7 +824,8 @@ def _text_of(part: Any) -> str:
     if isinstance(part, ToolCall):
         if part.arguments_text is not None:
             return part.arguments_text
-        return encode_json(part.arguments).decode() if "~arguments" in own(part.metadata) and part.arguments else ""
+        is_noted = "~arguments" in family_notes(FAMILY, part.metadata)
+        return encode_json(part.arguments).decode() if is_noted and part.arguments else ""
     return str(part.text)
 
 
@@ -842,7 +842,7 @@ def _words_of(item: Item) -> Any:
     return words, item.arguments if arguments is None else parse_json(arguments), item.input
 
 
-def _corrected(metadata: Metadata | None, text: str) -> Metadata | None:
+def _note_correction(metadata: Metadata | None, text: str) -> Metadata | None:
     return with_notes(FAMILY, metadata, {CORRECTED: Raw(encode_json(text))})
 
 
@@ -858,7 +858,7 @@ def _is_corrected(slot: _Slot, place: int, part: AnyPart, text: str, streamed: s
     return bool(text) and is_other
 
 
-def _marked(part: AnyPart, slot: _Slot) -> AnyPart:
+def _mark_incomplete(part: AnyPart, slot: _Slot) -> AnyPart:
     """Mark a call that must not be run: arguments that were passed on cannot be corrected if others end the call."""
     if type(part) is not ToolCall or part.incomplete:
         return part
@@ -885,4 +885,4 @@ def _as_text(value: Any) -> str:
 
 
 def is_cut(call: ToolCall) -> bool:
-    return bytes(own(call.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)
+    return bytes(family_notes(FAMILY, call.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)

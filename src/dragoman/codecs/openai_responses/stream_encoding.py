@@ -14,10 +14,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import opening_arguments
+from dragoman.codecs.common_losses import note_empty_model
 from dragoman.codecs.failures import failure_of, report_lost_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.logprobs import write_tokens
-from dragoman.codecs.media import transcribed, unspoken
+from dragoman.codecs.media import as_transcript, unspoken
 from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo, answer_head, answer_json, echo_json
@@ -25,7 +26,7 @@ from dragoman.codecs.openai_responses.errors import decode_failure, encode_failu
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import ID, named_in_space
 from dragoman.codecs.openai_responses.messages import MessageEncoder
-from dragoman.codecs.openai_responses.parts import CITATIONS, own
+from dragoman.codecs.openai_responses.parts import CITATIONS
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import (
     INVENTED_ID,
@@ -60,10 +61,9 @@ from dragoman.ir import (
     StreamStart,
     Text,
     ToolCall,
-    Usage,
     UsageUpdate,
 )
-from dragoman.ir.notes import CORRECTED, Extra, inner_extra
+from dragoman.ir.notes import CORRECTED, Extra, family_notes, inner_extra
 from dragoman.ir.values import encode_json, json_line, parse_json, to_raw, without_line_breaks
 from dragoman.losses import LossLog
 
@@ -118,7 +118,6 @@ class EventEncoder(BaseEventEncoder):
 
     _sequence = 0
     _answer: Completion | None = None
-    _usage: Usage | None = None
     _message: _Item | None = None
     """The message item that the next text may join."""
     _pair: tuple[ServerToolCall, _Item] | None = None
@@ -165,7 +164,7 @@ class EventEncoder(BaseEventEncoder):
         if self._answer is not None:
             return []
         if event.model is None:
-            self._log.note(event, "model", "empty model name", "answers of this API name their model")
+            note_empty_model(event, self._log)
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
         head = answer_head(self._answer, "in_progress", None, [])
@@ -174,10 +173,6 @@ class EventEncoder(BaseEventEncoder):
 
     def _begin(self) -> list[bytes]:
         return [] if self._answer is not None else self._on_start(StreamStart())
-
-    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
-        self._usage = event.usage
-        return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         if event.finish.reason == "error":
@@ -196,7 +191,7 @@ class EventEncoder(BaseEventEncoder):
         if self._usage is not None:
             report_usage(self._usage, completion, self._log)
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = self._response(status, reason, output, own(event.metadata))
+        response = self._response(status, reason, output, family_notes(FAMILY, event.metadata))
         return [*out, self._event(b"response." + status.encode(), response)]
 
     def _response(
@@ -208,7 +203,7 @@ class EventEncoder(BaseEventEncoder):
             head["completed_at"] = self._clock()
         further = HOSTED.write_counts(self._usage)
         if notes:
-            further |= _unmodelled(notes, {**head, "usage": None, **self._echo, **further})
+            further |= _unmodelled_keys(notes, {**head, "usage": None, **self._echo, **further})
         echo = echo_json(self._echo, tier_word(self._usage, ANSWERED_BY_OPENAI))
         usage = None if self._usage is None else encode_usage(self._usage)
         return b'"response":' + without_line_breaks(answer_json(head, echo, usage, further))
@@ -235,12 +230,12 @@ class EventEncoder(BaseEventEncoder):
         fields = b'"output_index":%d,"item":%b' % (index, json_line(body))
         return item, self._event(b"response.output_item.added", fields)
 
-    def _done(self, item: _Item) -> bytes:
+    def _end_item(self, item: _Item) -> bytes:
         item.whole = json_line(item.body)
         return self._event(b"response.output_item.done", b'"output_index":%d,"item":%b' % (item.index, item.whole))
 
     def _item_id(self, prefix: str, part: AnyPart) -> str:
-        noted = own(getattr(part, "metadata", None)).get(ID)
+        noted = family_notes(FAMILY, getattr(part, "metadata", None)).get(ID)
         if noted is not None:
             return str(parse_json(noted))
         seed = "" if self._answer is None else self._answer.id
@@ -250,7 +245,7 @@ class EventEncoder(BaseEventEncoder):
         """Write the events of an item that is known in full."""
         body: dict[str, Any] = parse_json(Raw(encode_json(wire)))
         item, added = self._add(body)
-        return [added, self._done(item)]
+        return [added, self._end_item(item)]
 
     def _end_message(self) -> list[bytes]:
         """Let no further text join the message; it is done as soon as its last text has ended."""
@@ -258,12 +253,12 @@ class EventEncoder(BaseEventEncoder):
         if item is None or item.open_parts:
             return []
         item.body = {**item.body, "status": "completed"}
-        return [self._done(item)]
+        return [self._end_item(item)]
 
     def _end_pair(self) -> list[bytes]:
         """End the item of a call that the provider ran, whether or not its result has joined it."""
         pair, self._pair = self._pair, None
-        return [] if pair is None else [self._done(pair[1])]
+        return [] if pair is None else [self._end_item(pair[1])]
 
     # ── parts ──
 
@@ -273,14 +268,14 @@ class EventEncoder(BaseEventEncoder):
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return out
-        part = transcribed(part, self._log)
+        part = as_transcript(part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if self._pair is not None and not is_outcome_of(part, self._pair[0]):
             out += self._end_pair()
         if type(part) is Text or type(part) is Refusal:
             return out + self._open_text(outgoing)
         out += self._end_message()
-        if type(part) is ToolCall and client_kind(part, own(part.metadata)) is None:
+        if type(part) is ToolCall and client_kind(part, family_notes(FAMILY, part.metadata)) is None:
             return out + self._open_call(outgoing)
         if type(part) is Reasoning:
             return out + (self._open_reasoning(outgoing, part.text) if part.text else [])
@@ -328,7 +323,7 @@ class EventEncoder(BaseEventEncoder):
             "role": "assistant",
             "content": [],
         }
-        phase = own(getattr(part, "metadata", None)).get("phase")
+        phase = family_notes(FAMILY, getattr(part, "metadata", None)).get("phase")
         if phase is not None:
             body["phase"] = phase
         self._message, added = self._add(body)
@@ -397,9 +392,9 @@ class EventEncoder(BaseEventEncoder):
             key: "",
             "call_id": call.id,
         }
-        body["name"], space = named_in_space(call, own(call.metadata))
+        body["name"], space = named_in_space(call, family_notes(FAMILY, call.metadata))
         body |= space
-        body |= {name: value for name, value in own(call.metadata).items() if not name.startswith("~")}
+        body |= {name: value for name, value in family_notes(FAMILY, call.metadata).items() if not name.startswith("~")}
         item, added = self._add(body)
         outgoing.item, outgoing.place = item, item.place
         outgoing.head = _head(_CALL_EVENTS[call.custom] + b".delta", item.place)
@@ -464,13 +459,13 @@ class EventEncoder(BaseEventEncoder):
         self._seen.append(replace(part, incomplete=True) if cut and type(part) is ToolCall else part)
         signature = None if cut else end.signature
         kind = type(part)
-        notes = own(end.metadata)
+        notes = family_notes(FAMILY, end.metadata)
         if CORRECTED in notes and kind is not ToolCall:
             outgoing.pieces = [parse_json(notes[CORRECTED])]
         if kind is Text or kind is Refusal:
             return self._shut_text(outgoing, signature, notes)
         if notes and outgoing.item is not None:
-            outgoing.item.body |= _unmodelled(notes, outgoing.item.body)
+            outgoing.item.body |= _unmodelled_keys(notes, outgoing.item.body)
         if kind is ToolCall:
             return self._shut_call(outgoing, signature, cut=cut)
         if kind is Reasoning:
@@ -504,7 +499,7 @@ class EventEncoder(BaseEventEncoder):
         item.open_parts -= 1
         if self._message is not item and not item.open_parts:
             item.body = {**item.body, "status": "completed"}
-            out.append(self._done(item))
+            out.append(self._end_item(item))
         if signature is not None and signature != getattr(part, "signature", None):
             out += self._end_message()
             out += self._tell_whole(
@@ -525,7 +520,7 @@ class EventEncoder(BaseEventEncoder):
             fields = b'%b,"%b":%b' % (outgoing.place, key.encode(), encode_json(text))
             out.append(self._event(_CALL_EVENTS[call.custom] + b".done", fields))
         item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
-        out.append(self._done(item))
+        out.append(self._end_item(item))
         if signature is not None and signature != call.signature:
             out += self._tell_whole(
                 foreign_signatures.trailing_carrier(call, signature, self._item_id("rs", Refusal("")))
@@ -554,7 +549,7 @@ class EventEncoder(BaseEventEncoder):
                 signature.data if native else foreign_signatures.tag_of_reasoning(outgoing.part, signature)
             )
         item.body = body
-        return [*out, self._done(item)]
+        return [*out, self._end_item(item)]
 
 
 _THE_ANSWER = Completion(())
@@ -563,15 +558,15 @@ _CALL_EVENTS = {False: b"response.function_call_arguments", True: b"response.cus
 _NO_SUMMARY = b'"part":{"type":"summary_text","text":""}'
 
 
-def _unmodelled(notes: Extra, known: Mapping[str, Any]) -> Extra:
+def _unmodelled_keys(notes: Extra, known: Mapping[str, Any]) -> Extra:
     """Return the keys of this family that no field of an event holds, and that are not written already."""
     return {key: value for key, value in notes.items() if not key.startswith("~") and key not in known}
 
 
 def _with_unmodelled(content: bytes, message: dict[str, Any], notes: Extra) -> bytes:
     """Return a content part with its further keys; add those of its message to the message."""
-    message |= _unmodelled(inner_extra(notes, "item") or {}, message)
-    further = _unmodelled(notes, parse_json(content))
+    message |= _unmodelled_keys(inner_extra(notes, "item") or {}, message)
+    further = _unmodelled_keys(notes, parse_json(content))
     return content[:-1] + b"," + json_line(further)[1:] if further else content
 
 

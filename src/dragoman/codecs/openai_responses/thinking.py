@@ -6,18 +6,17 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import (
+    EFFORTS,
     FAMILY,
     efforts_of,
-    nearest_effort,
 )
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.reasoning_effort import effort_asked, report_unsent
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -40,7 +39,7 @@ def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
 
 
 def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    notes = own(settings.metadata)
+    notes = family_notes(FAMILY, settings.metadata)
     if request.origin == FAMILY:
         shown = settings.visible and "summary" not in notes
         wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)
@@ -66,13 +65,20 @@ def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request:
     if asked is None and settings.mode == "off":
         asked = "none"
     if asked is not None:
-        effort = nearest_effort(asked, known)
+        effort = _nearest_effort(asked, known)
         if effort != asked:
             log.degrade(request, "reasoning.effort", f"effort {asked!r}", f"the nearest this model takes is {effort}")
         return effort
     if settings.mode is not None:
         log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
     return UNSET
+
+
+def _nearest_effort(effort: str, known: tuple[str, ...]) -> str:
+    """Return the effort itself, or the nearest one that the model has."""
+    if effort in known or effort not in EFFORTS or not known:
+        return effort
+    return min(known, key=lambda other: abs(EFFORTS.index(other) - EFFORTS.index(effort)))
 
 
 def is_off(settings: ReasoningSettings | None) -> bool:

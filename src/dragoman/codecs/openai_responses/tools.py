@@ -8,20 +8,21 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
-from dragoman.codecs.openai_responses.parts import NULL, own
+from dragoman.codecs.openai_responses.parts import NULL
 from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, ProviderToolWire, ToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra, keep, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_settings import is_strict, required_name
 from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import ADDED, Extra
+from dragoman.ir.notes import ADDED, Extra, family_notes
 from dragoman.ir.requests import parameters_of
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -46,7 +47,7 @@ _custom_keys = _keys_beyond("type", "name", "description", "format")
 def _decode_tool(wire: ToolWire) -> Tool:
     kind, name, description = wire.type, wire.name, wire.description
     if name is None or kind not in {"function", "custom"}:
-        raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        raw = encode_with_extra(wire)
         definition = parse_json(raw)
         return ProviderTool(_provider_name(definition), FAMILY, raw, **HOSTED.read_tool(definition))
     extra = (_function_keys if kind == "function" else _custom_keys)[type(wire)](wire)
@@ -58,7 +59,7 @@ def _decode_tool(wire: ToolWire) -> Tool:
         extra = {**(extra or {}), "strict": Raw(encode_json(wire.strict))}
     metadata = None if extra is None else {FAMILY: extra}
     if kind == "custom":
-        return CustomTool(name, description, None if wire.format is UNSET else _nested(wire.format), metadata)
+        return CustomTool(name, description, None if wire.format is UNSET else _nest_grammar(wire.format), metadata)
     parameters = None if wire.parameters is UNSET else wire.parameters
     deferred = None
     if wire.defer_loading is not UNSET:
@@ -81,7 +82,7 @@ def _provider_name(definition: dict[str, Any]) -> str:
     return ""
 
 
-def _nested(raw: Raw) -> Raw:
+def _nest_grammar(raw: Raw) -> Raw:
     """Nest a grammar, which is flat here; the intermediate format has Chat's shape, one level deeper."""
     form = parse_json(raw)
     if not isinstance(form, dict) or form.get("type") != "grammar" or "grammar" in form:
@@ -105,11 +106,11 @@ def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
-    if native and tool.metadata is not None and ADDED in own(tool.metadata):
+    if native and tool.metadata is not None and ADDED in family_notes(FAMILY, tool.metadata):
         return None  # the input holds it
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
-            log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+            drop_tool_cache_mark(tool, log)
         parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
         wire = ToolWire(
             "function",
@@ -119,7 +120,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
             tool.strict if native else _strict(tool, log),
             defer_loading=UNSET if tool.deferred is None else tool.deferred,  # type: ignore[arg-type]
         )
-        extra = own(tool.metadata)
+        extra = family_notes(FAMILY, tool.metadata)
         return spliced(wire, extra) if extra else wire
     if isinstance(tool, CustomTool):
         form = tool.format_held
@@ -129,7 +130,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
             UNSET if tool.description is None else tool.description,
             format=UNSET if form is None else _flat(form),
         )
-        extra = own(tool.metadata)
+        extra = family_notes(FAMILY, tool.metadata)
         return spliced(custom, extra) if extra else custom
     return encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
 
@@ -203,7 +204,7 @@ def _exact_choice(wire: ChoiceObject) -> Raw:
 
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue:
-    notes = own(choice.metadata)
+    notes = family_notes(FAMILY, choice.metadata)
     if "~choice" in notes:
         return notes["~choice"]
     if not choice.names:
@@ -254,7 +255,7 @@ def decode_output(wire: FormatWire) -> StructuredOutput | None:
 
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
-    extra = own(output.metadata)
+    extra = family_notes(FAMILY, output.metadata)
     if output.kind == "json":
         return spliced(FormatWire("json_object"), extra)
     native = request.origin == FAMILY

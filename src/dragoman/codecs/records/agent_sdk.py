@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, as_json, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import (
@@ -24,11 +24,9 @@ from dragoman.codecs.records.history import (
     HistoryDocument,
     Places,
     answer_paths,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, Content, PartStyle, decode_parts, encode_parts
-from dragoman.codecs.records.reading import CONTENT, NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import CONTENT, NULL, TRUE, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, place_of
@@ -45,7 +43,6 @@ from dragoman.ir import (
     Message,
     Reasoning,
     Refusal,
-    Request,
     Role,
     Signature,
     Text,
@@ -55,7 +52,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, at
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="agent-sdk", family="agent-sdk", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
@@ -128,7 +125,7 @@ _ITEMS: dict[str, tuple[str, str, str | None, frozenset[str]]] = {
 def read_item(raw: Raw, text: str, notes: Extra) -> Reasoning:
     """Return reasoning with its signature. The item is written back unchanged; unknown data stays with the record."""
     item = parse_json(raw)
-    signature, redacted, known = _signed(item)
+    signature, redacted, known = _read_signature(item)
     if signature is None:
         notes[ITEM] = raw
         return Reasoning(text)
@@ -139,7 +136,7 @@ def read_item(raw: Raw, text: str, notes: Extra) -> Reasoning:
     return Reasoning(text, signature, redacted)
 
 
-def _signed(item: Any) -> tuple[Signature | None, bool, frozenset[str]]:
+def _read_signature(item: Any) -> tuple[Signature | None, bool, frozenset[str]]:
     """Return (signature, whether the item is redacted, keys that were read)."""
     if not isinstance(item, Mapping):
         return None, False, frozenset()
@@ -226,7 +223,7 @@ class MessageDecoder(RoleDecoder):
             self._close()
         message = self.decode_message(role, wire, place, notes)
         if role == "system" and wire.cache is True:
-            message = _marked(message)
+            message = _apply_cache(message)
         if role == "assistant" and (self._thoughts or wire.refusal is not UNSET):
             parts = message.parts
             if wire.refusal is not UNSET:
@@ -262,7 +259,7 @@ class MessageDecoder(RoleDecoder):
         return ToolResult(call_id, name, kind, value, metadata={FAMILY: notes} if notes else None)
 
 
-def _marked(message: Message) -> Message:
+def _apply_cache(message: Message) -> Message:
     """Apply `cache` of a system message: all of the message may be cached."""
     parts = message.parts
     if not parts or not isinstance(parts[-1], Text):
@@ -370,12 +367,8 @@ HISTORY = History(
 )
 
 
-def decode_request(body: bytes) -> Request:
-    return decode_history(body, HISTORY)
-
-
-def encode_request(request: Request, log: LossLog) -> Encoded:
-    return encode_history(request, HISTORY, log)
+decode_request = HISTORY.decode_request
+encode_request = HISTORY.encode_request
 
 
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
@@ -533,7 +526,7 @@ def decode_response(body: bytes) -> Completion:
             got = f"a message of role {message.role}"
             raise DecodeError(path="$.messages", expected="the assistant's messages only", got=got, source=FAMILY)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
-    message = _joined(messages, wire.messages)
+    message = _join_messages(messages, wire.messages)
     return Completion(
         (message,),
         finish_with(message, None if wire.stop_reason is UNSET else decode_finish(wire.stop_reason)),
@@ -543,7 +536,7 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _joined(messages: tuple[Message, ...], records: list[Raw]) -> Message:
+def _join_messages(messages: tuple[Message, ...], records: list[Raw]) -> Message:
     """Join several messages into one answer; a completion with several messages would mean several candidates."""
     if len(messages) == 1:
         return messages[0]
@@ -592,12 +585,12 @@ def _json_path(
             return "$.usage.model"
         if head == "usage":
             return f"$.usage.{_COUNTS.get(rest, rest)}" if rest else "$.usage"
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     message = completion.messages[message_index]
     if RECORDS in (message.metadata or {}).get(FAMILY, {}):
         return "$.messages"
     if part_index is None:
-        return f"$.messages[0].{field}" if field else "$.messages[0]"
+        return at("$.messages[0]", field)
     record, within = place(message, part_index, field, earlier)
     return f"$.messages[{record}]{within}"
 

@@ -13,9 +13,9 @@ from dragoman.codecs.arguments import (
     read_arguments,
     unwrap_arguments,
 )
-from dragoman.codecs.reading import keep, spliced
+from dragoman.codecs.reading import as_json, keep, spliced
 from dragoman.codecs.records.pairing import Pairing
-from dragoman.codecs.records.reading import TRUE, as_json, spelled_id
+from dragoman.codecs.records.reading import TRUE, spelled_id
 from dragoman.codecs.records.signatures import put_signature, take_signature
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError

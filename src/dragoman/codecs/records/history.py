@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import WireReader, spliced
-from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list, refuse_single
+from dragoman.codecs.reading import WireReader, as_json, spliced
+from dragoman.codecs.records.reading import TRUE, is_list, read_list, refuse_single
 from dragoman.codecs.records.tools import (
     ChoiceRecord,
     ToolRecord,
@@ -26,7 +26,7 @@ from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.ir import Completion, Message, Request, ToolChoice
 from dragoman.ir.notes import RENAMED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import JsonPaths, LossLog, PathLookup
+from dragoman.losses import JsonPaths, LossLog, PathLookup, at
 
 LIST = "~list"
 """Note: the history is a bare list of records."""
@@ -56,49 +56,47 @@ class History(NamedTuple):
     decoder: Callable[[], Decoder]
     encoder: Callable[[LossLog, bool], Encoder]
 
+    def decode_request(self, body: bytes) -> Request:
+        family = self.family
+        if is_list(body):
+            messages = self.decoder().decode(read_list(body, family), "$")
+            return Request(None, messages, metadata={family: {LIST: TRUE}}, origin=family)
+        wire: HistoryDocument = self.reader.read(body)
+        refuse_single(wire, "$", family)
+        extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if wire.tools == []:
+            extra["tools"] = Raw(b"[]")
+        return Request(
+            wire.model,
+            self.decoder().decode(wire.messages, f"$.{_spelled_key(extra, 'messages')}"),
+            () if wire.tools is UNSET else decode_tools(wire.tools, self.tools),
+            None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice, self.tools),
+            metadata={family: extra} if extra else None,
+            origin=family,
+        )
 
-def decode_history(body: bytes, history: History) -> Request:
-    family = history.family
-    if is_list(body):
-        messages = history.decoder().decode(read_list(body, family), "$")
-        return Request(None, messages, metadata={family: {LIST: TRUE}}, origin=family)
-    wire: HistoryDocument = history.reader.read(body)
-    refuse_single(wire, "$", family)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if wire.tools == []:
-        extra["tools"] = Raw(b"[]")
-    return Request(
-        wire.model,
-        history.decoder().decode(wire.messages, f"$.{_spelled_key(extra, 'messages')}"),
-        () if wire.tools is UNSET else decode_tools(wire.tools, history.tools),
-        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice, history.tools),
-        metadata={family: extra} if extra else None,
-        origin=family,
-    )
+    def encode_request(self, request: Request, log: LossLog) -> Encoded:
+        family = self.family
+        native = request.origin == family
+        report_settings(request, log)
+        records = self.encoder(log, native).encode(request.messages)
+        extra: Extra = (request.metadata or {}).get(family, {})
+        fields: dict[str, Any] = {"messages": records}
+        tools = encode_tools(request.tools, self.tools, log, native=native)
+        if tools:
+            fields["tools"] = tools
+        if request.tool_choice is not None:
+            fields[self.tools.choice_key] = encode_tool_choice(request.tool_choice, request, self.tools, log)
+        if request.model is not None:
+            fields["model"] = request.model
+        if LIST in extra and len(fields) == 1:
+            return Encoded(encode_json(records))
+        return Encoded(bytes(spliced(as_json(fields), extra)))
 
 
 def _spelled_key(extra: Extra, key: str) -> str:
     renamed = extra.get(RENAMED + key)
     return key if renamed is None else str(parse_json(renamed))
-
-
-def encode_history(request: Request, history: History, log: LossLog) -> Encoded:
-    family = history.family
-    native = request.origin == family
-    report_settings(request, log)
-    records = history.encoder(log, native).encode(request.messages)
-    extra: Extra = (request.metadata or {}).get(family, {})
-    fields: dict[str, Any] = {"messages": records}
-    tools = encode_tools(request.tools, history.tools, log, native=native)
-    if tools:
-        fields["tools"] = tools
-    if request.tool_choice is not None:
-        fields[history.tools.choice_key] = encode_tool_choice(request.tool_choice, request, history.tools, log)
-    if request.model is not None:
-        fields["model"] = request.model
-    if LIST in extra and len(fields) == 1:
-        return Encoded(encode_json(records))
-    return Encoded(bytes(spliced(as_json(fields), extra)))
 
 
 _SETTINGS = {
@@ -177,7 +175,7 @@ class Places(NamedTuple):
             start, end = starts[message_index : message_index + 2]
             if part_index is None:
                 own = f"{path}[{end - 1}]"  # earlier ones are the records of its parts
-                return f"{own}.{field}" if field else own
+                return at(own, field)
             offset, within = self.place(request.messages[message_index], part_index, field, earlier)
             return f"{path}[{start - (start == end) + offset}]{within}"
 
@@ -189,13 +187,13 @@ def _setting_path(request: Request, part_index: int | None, field: str, history:
     if part_index is not None:
         nested = note(getattr(request.tools[part_index], "metadata", None), family, "~nested") is not UNSET
         inner = ".function" if nested and field.partition(".")[0] in _OF_A_FUNCTION else ""
-        return f"$.tools[{part_index}]{inner}" + (f".{field}" if field else "")
+        return at(f"$.tools[{part_index}]{inner}", field)
     head, _, rest = field.partition(".")
     if head == "tool_choice":
         inner = "" if not rest or rest in ToolChoice.__struct_fields__ else f".{rest}"
         extra: Extra = (request.metadata or {}).get(family, {})
         return f"$.{_spelled_key(extra, history.tools.choice_key)}{inner}"
-    return f"$.{field}" if field else "$"
+    return at("$", field)
 
 
 _OF_A_FUNCTION = frozenset({"name", "description", "parameters", "strict"})

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, as_json, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import (
@@ -26,16 +26,15 @@ from dragoman.codecs.records.history import (
     HistoryDocument,
     Places,
     answer_paths,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.parts import Content, ContentPart, PartStyle, decode_parts, encode_parts
-from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import CONTENT, TRUE, Peeker, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
-from dragoman.codecs.records.results import report_result, text_of_parts
+from dragoman.codecs.records.results import report_result
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
 from dragoman.codecs.records.signatures import bag_of, signature_in
 from dragoman.codecs.records.tools import ChoiceRecord, ToolStyle
+from dragoman.codecs.shared_tools import text_within
 from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -45,7 +44,6 @@ from dragoman.ir import (
     Image,
     Message,
     Reasoning,
-    Request,
     Role,
     Text,
     ToolResult,
@@ -54,7 +52,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, at
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="modular-prompt", family="modular-prompt", names_speakers=True)
@@ -213,12 +211,12 @@ class MessageDecoder(RoleDecoder):
         if kind == "multimodal":
             listed = read_record(_parts, wire.value, f"{place}.value", FAMILY)
             parts: Any = decode_parts(listed, RESULT_PARTS)
-            return ToolResult(call_id, name, kind, None, parts, metadata=_kept(notes))
+            return ToolResult(call_id, name, kind, None, parts, metadata=_as_metadata(notes))
         if kind == "text" and bytes(wire.value)[:1] != b'"':
             # The old program converted any value to text.
             notes[VALUE] = wire.value
-            return ToolResult(call_id, name, "text", compact_text(wire.value), metadata=_kept(notes))
-        return ToolResult(call_id, name, kind, wire.value, metadata=_kept(notes))
+            return ToolResult(call_id, name, "text", compact_text(wire.value), metadata=_as_metadata(notes))
+        return ToolResult(call_id, name, kind, wire.value, metadata=_as_metadata(notes))
 
     def _old_result(self, wire: ResultRecord, result: ToolResult, notes: Extra, place: str) -> ToolResult:
         content = wire.content
@@ -226,12 +224,12 @@ class MessageDecoder(RoleDecoder):
             raise DecodeError(path=place, expected="a result with kind and value", got="no kind", source=FAMILY)
         notes[CONTENT] = TRUE
         if isinstance(content, str):
-            return structs.replace(result, value=content, metadata=_kept(notes))
+            return structs.replace(result, value=content, metadata=_as_metadata(notes))
         parts: Any = decode_parts(content, RESULT_PARTS)
-        return structs.replace(result, kind="multimodal", parts=parts, metadata=_kept(notes))
+        return structs.replace(result, kind="multimodal", parts=parts, metadata=_as_metadata(notes))
 
 
-def _kept(notes: Extra) -> dict[str, Extra] | None:
+def _as_metadata(notes: Extra) -> dict[str, Extra] | None:
     return {FAMILY: notes} if notes else None
 
 
@@ -276,7 +274,7 @@ class MessageEncoder(RoleEncoder):
             for part in result.parts:
                 if not isinstance(part, Text):
                     self.log.drop(part, "", name_of_part(part), "an error of this format is text")
-            return text_of_parts(result)
+            return text_within(result)
         return notes.get(VALUE, to_raw(result.value_held))
 
 
@@ -291,12 +289,8 @@ HISTORY = History(
 )
 
 
-def decode_request(body: bytes) -> Request:
-    return decode_history(body, HISTORY)
-
-
-def encode_request(request: Request, log: LossLog) -> Encoded:
-    return encode_history(request, HISTORY, log)
+decode_request = HISTORY.decode_request
+encode_request = HISTORY.encode_request
 
 
 def place(message: Message, part_index: int, field: str, earlier: EarlierParts) -> tuple[int, str]:
@@ -417,9 +411,9 @@ def _json_path(
             return "$.finishReason"
         if head == "usage":
             return f"$.usage.{_COUNTS.get(rest, rest)}" if rest else "$.usage"
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     if part_index is None:
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     return "$" + place(completion.messages[message_index], part_index, field, earlier)[1]
 
 

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Envelope, Layout
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import WireReader, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, as_json, check_text, keep, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
 from dragoman.codecs.records.history import (
@@ -26,17 +26,16 @@ from dragoman.codecs.records.history import (
     History,
     HistoryDocument,
     Places,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
-from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, is_list, read_record, spelled_id
+from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, is_list, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
-from dragoman.codecs.records.results import read_value, report_result, spelled_value, text_of_parts
+from dragoman.codecs.records.results import read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import within_part
 from dragoman.codecs.records.signatures import put_signature, take_signature
 from dragoman.codecs.records.tools import ToolStyle
+from dragoman.codecs.shared_tools import text_within
 from dragoman.codecs.wire_values import MaybeStr, Unmodelled, Wire
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -44,7 +43,6 @@ from dragoman.ir import (
     Completion,
     Document,
     Message,
-    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -54,7 +52,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import LossLog, PathLookup
 from dragoman.profile import Profile
@@ -322,9 +320,9 @@ class MessageEncoder:
         return [self.encode_entry(message, parts) for message, parts in entries]
 
     def encode_entry(self, message: Message, parts: Sequence[AnyPart]) -> Raw:
-        notes = _notes(message.metadata)
+        notes = family_notes(FAMILY, message.metadata)
         if message.role == "tool" and len(parts) == 1 and isinstance(parts[0], ToolResult):
-            old = _notes(parts[0].metadata)
+            old = family_notes(FAMILY, parts[0].metadata)
             if CONTENT in old:
                 return self._old_result(parts[0], old)
         fields: dict[str, Any] = {"role": self._role(message, notes)}
@@ -368,7 +366,7 @@ class MessageEncoder:
         return self._refuse(part) if encode is None else encode(self, part)
 
     def encode_text(self, part: Text) -> Any:
-        notes = _notes(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         if BARE in notes:
             return part.text
         report_part(part, self._log)
@@ -377,7 +375,7 @@ class MessageEncoder:
         return spliced(as_json(fields), notes)
 
     def encode_reasoning(self, part: Reasoning) -> Any:
-        notes = _notes(part.metadata)
+        notes = family_notes(FAMILY, part.metadata)
         fields: dict[str, Any] = {"type": "reasoning", "content": part.text}
         if part.redacted:
             fields["redacted"] = True
@@ -385,7 +383,7 @@ class MessageEncoder:
         return spliced(as_json(fields), notes)
 
     def encode_call(self, call: ToolCall) -> Any:
-        notes = _notes(call.metadata)
+        notes = family_notes(FAMILY, call.metadata)
         report_call(call, self._log)
         described: dict[str, Any] = {"name": call.name}
         arguments = spelled_arguments(call, notes, as_text=False)
@@ -402,13 +400,13 @@ class MessageEncoder:
         return spliced(as_json({"type": "tool_call", "content": spliced(as_json(described), within)}), notes)
 
     def encode_result(self, result: ToolResult) -> Any:
-        notes = _notes(result.metadata)
+        notes = family_notes(FAMILY, result.metadata)
         report_result(result, self._log)
         fields: dict[str, Any] = {"type": "tool_result"}
         if "~name" not in notes:
             fields["name"] = result.name
         if result.parts or result.kind == "multimodal":
-            fields["content"] = text_of_parts(result)
+            fields["content"] = text_within(result)
             self._report_media(result)
         else:
             fields["content"], marker = spelled_value(result, notes)
@@ -445,10 +443,6 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[MessageEncoder, Any], Any]] = {
 }
 
 
-def _notes(metadata: Metadata | None) -> Extra:
-    return (metadata or {}).get(FAMILY, {})
-
-
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PROMPT = "~system_prompt"
@@ -459,7 +453,7 @@ HISTORY = History(FAMILY, ToolStyle(FAMILY), _reader, MessageDecoder, MessageEnc
 
 
 def decode_request(body: bytes) -> Request:
-    request = decode_history(body, HISTORY)
+    request = HISTORY.decode_request(body)
     prompt = None if is_list(body) else _reader.read(body).system_prompt
     if prompt is None:
         return request
@@ -470,8 +464,8 @@ def decode_request(body: bytes) -> Request:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     first = request.messages[0] if request.messages else None
     if first is None or note(first.metadata, FAMILY, PROMPT) is UNSET:
-        return encode_history(request, HISTORY, log)
-    encoded = encode_history(structs.replace(request, messages=request.messages[1:]), HISTORY, log)
+        return HISTORY.encode_request(request, log)
+    encoded = HISTORY.encode_request(structs.replace(request, messages=request.messages[1:]), log)
     return Encoded(bytes(spliced(Raw(encoded.content), {"system_prompt": as_json(first.text)})))
 
 

@@ -9,8 +9,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import keep, spliced
-from dragoman.codecs.records.reading import as_json
+from dragoman.codecs.reading import as_json, encode_with_extra, keep, spliced
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
 from dragoman.codecs.search_results import search_text
 from dragoman.codecs.shared_tools import cross_hosted
@@ -111,9 +110,9 @@ def decode_part(wire: ContentPart, style: PartStyle) -> AnyPart:
 
 def _whole(wire: Wire) -> Raw:
     if isinstance(wire, DocumentPart):
-        source: Any = spliced(wire.source, {} if wire.source.extra is UNSET else wire.source.extra)
+        source: Any = encode_with_extra(wire.source)
         wire = structs.replace(wire, source=source)
-    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
+    return encode_with_extra(wire)
 
 
 def _own(wire: Wire, style: PartStyle, **within: Extra | UnsetType) -> tuple[Signature | None, Metadata | None]:

@@ -12,7 +12,7 @@ from dragoman.codecs.reading import WireReader
 from dragoman.codecs.records.pairing import NO_ID
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import SINGLE, Extra
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 
 TRUE = Raw(b"true")
 NULL = Raw(b"null")
@@ -30,12 +30,12 @@ def is_list(body: bytes) -> bool:
 
 
 def read_list(body: bytes, source: str) -> list[Raw]:
-    return located(_items.read, body, "$", source)
+    return read_at(_items.read, body, "$", source)
 
 
 def read_record(reader: WireReader[W], raw: Raw, place: str, source: str) -> W:
     """Decode one record of a list; errors state the path of the record."""
-    wire = located(reader.read, bytes(raw), place, source)
+    wire = read_at(reader.read, bytes(raw), place, source)
     refuse_single(wire, place, source)
     return wire
 
@@ -49,7 +49,7 @@ def refuse_single(wire: object, place: str, source: str) -> None:
             raise DecodeError(path=path, expected="array", got="object", source=source)
 
 
-def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:
+def read_at(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:
     """Read a body; paths in errors start at its place in the whole."""
     try:
         return read(body)
@@ -99,7 +99,3 @@ def spelled_id(call_id: str, notes: Extra) -> str | None | UnsetType:
         return UNSET
     given = notes.get("~id")
     return call_id if given is None else parse_json(given)
-
-
-def as_json(value: Any) -> Raw:
-    return Raw(encode_json(value))

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.ir import ResultKind, Text, ToolResult
+from dragoman.ir import ResultKind, ToolResult
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import compact_text, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -67,10 +67,6 @@ def spelled_value(result: ToolResult, notes: Extra, *, objects: bool = True) -> 
 def in_parts(result: ToolResult, notes: Extra) -> bool:
     """Return whether the result is a list of parts, possibly an empty one."""
     return bool(result.parts) or result.kind == "multimodal" or PARTS in notes
-
-
-def text_of_parts(result: ToolResult) -> str:
-    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
 
 
 def report_result(result: ToolResult, log: LossLog) -> None:

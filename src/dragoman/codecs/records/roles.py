@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.reading import spliced
+from dragoman.codecs.reading import as_json, spliced
 from dragoman.codecs.records.calls import CallRecord, CallStyle, decode_call, encode_call
 from dragoman.codecs.records.history import EarlierParts
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import Content, PartStyle, decode_parts, encode_parts, is_plain
-from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, Peeker, as_json, role_of
+from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, Peeker, role_of
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Metadata, Role, Text, ToolCall, ToolResult
 from dragoman.ir.notes import WITHIN, Extra

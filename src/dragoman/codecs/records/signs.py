@@ -80,7 +80,8 @@ def _is_agent_sdk(records: Sequence[Record]) -> bool:
     if any("provider_meta" in call for call in calls):
         return True
     # Ollama names the tool of a result too; its arguments are objects.
-    texts = [isinstance(call["function"].get("arguments"), str) for call in calls if _is_nested(call)]
+    functions = [call["function"] for call in calls if isinstance(call.get("function"), Mapping)]
+    texts = [isinstance(function.get("arguments"), str) for function in functions]
     return (
         bool(texts)
         and all(texts)
@@ -89,10 +90,6 @@ def _is_agent_sdk(records: Sequence[Record]) -> bool:
             for r in records  # Agno has arguments beside
         )
     )
-
-
-def _is_nested(call: Record) -> bool:
-    return isinstance(call.get("function"), Mapping)
 
 
 def _is_multi_llm_chat(records: Sequence[Record]) -> bool:

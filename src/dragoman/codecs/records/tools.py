@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.reading import keep, spliced
-from dragoman.codecs.records.reading import TRUE, as_json
+from dragoman.codecs.reading import as_json, encode_with_extra, keep, spliced
+from dragoman.codecs.records.reading import TRUE
 from dragoman.codecs.shared_tools import encode_provider_tool, parameters_of_custom
 from dragoman.codecs.wire_values import Wire
 from dragoman.errors import DecodeError, EncodeError
@@ -71,7 +71,7 @@ def _decode_tool(wire: ToolRecord, style: ToolStyle, place: str) -> AnyTool:
     if name is UNSET:
         if wire.type is UNSET or wire.type == "function":
             raise DecodeError(path=place, expected="a tool with name or function", got="neither", source=style.family)
-        definition = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        definition = encode_with_extra(wire)
         return ProviderTool(wire.type, style.family, definition)
     _refuse_reserved_on_reading(name, style, place)
     if wire.function is UNSET:

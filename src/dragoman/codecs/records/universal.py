@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.layout import Layout
-from dragoman.codecs.reading import WireReader, spliced
+from dragoman.codecs.reading import WireReader, as_json, spliced
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.history import (
@@ -24,8 +24,6 @@ from dragoman.codecs.records.history import (
     HistoryDocument,
     Places,
     answer_paths,
-    decode_history,
-    encode_history,
 )
 from dragoman.codecs.records.parts import (
     EVERY_PART,
@@ -37,7 +35,7 @@ from dragoman.codecs.records.parts import (
     encode_parts,
     is_plain,
 )
-from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import NULL, TRUE, read_record, spelled_id
 from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
@@ -45,10 +43,10 @@ from dragoman.codecs.records.tools import ToolStyle
 from dragoman.codecs.result_errors import NOT_AN_ERROR
 from dragoman.codecs.wire_values import MaybeStr, Wire
 from dragoman.errors import DecodeError
-from dragoman.ir import AnyPart, Completion, Message, Request, Role, Text, ToolResult
+from dragoman.ir import AnyPart, Completion, Message, Role, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, is_data_text
 from dragoman.ir.values import compact_text, exact_json, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, at
 from dragoman.profile import Profile
 
 PROFILE = Profile(name="universal", family="universal", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
@@ -205,12 +203,8 @@ class MessageEncoder(RoleEncoder):
 HISTORY = History(FAMILY, ToolStyle(FAMILY), WireReader(HistoryDocument, FAMILY), MessageDecoder, MessageEncoder)
 
 
-def decode_request(body: bytes) -> Request:
-    return decode_history(body, HISTORY)
-
-
-def encode_request(request: Request, log: LossLog) -> Encoded:
-    return encode_history(request, HISTORY, log)
+decode_request = HISTORY.decode_request
+encode_request = HISTORY.encode_request
 
 
 request_paths = Places(HISTORY, partial(count_records, style=STYLE), partial(place_of, style=STYLE)).paths
@@ -243,7 +237,7 @@ def _json_path(
     if message_index is None:
         return "$"
     if part_index is None:
-        return f"$.{field}" if field else "$"
+        return at("$", field)
     return "$" + place_of(completion.messages[message_index], part_index, field, earlier, STYLE)[1]
 
 

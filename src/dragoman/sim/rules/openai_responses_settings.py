@@ -27,6 +27,7 @@ from dragoman.sim.rules.openai_chat import (
     NamedSchema,
     bad_schema,
     itemless_arrays,
+    stream_options_need_stream,
 )
 from dragoman.sim.rules.openai_request import Request, Rule, refuse
 from dragoman.sim.rules.openai_responses_request import items_of, kind_of, tools_of
@@ -200,12 +201,6 @@ def strict_schemas_are_small(request: Request) -> Iterator[Violation]:
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
-
-
-def stream_options_need_stream(request: Request) -> Iterator[Violation]:
-    if request.body.get("stream_options") is not None and request.body.get("stream") is not True:
-        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
-        yield refuse(("stream_options",), message)
 
 
 def metadata_keys_are_short(request: Request) -> Iterator[Violation]:
