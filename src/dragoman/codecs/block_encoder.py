@@ -47,7 +47,8 @@ class BlockEncoder:
     _native: bool
     """The body came from this family: all of it may be sent again exactly as it was."""
 
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+    # By position: the interpreter makes a dictionary of keywords for every object of a class.
+    def __init__(self, log: LossLog, request: Request | None = None, native: bool = False) -> None:  # noqa: FBT001, FBT002
         self._log = log
         self._request = request
         self._native = native

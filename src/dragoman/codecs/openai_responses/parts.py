@@ -350,7 +350,7 @@ class PartEncoder:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
         return spliced(wire, notes) if notes else wire
 
-    def __init__(self, log: LossLog, *, native: bool = False, marks: bool = False) -> None:
+    def __init__(self, log: LossLog, native: bool, marks: bool) -> None:  # noqa: FBT001
         self._log = log
         self._native = native
         self._marks = marks
