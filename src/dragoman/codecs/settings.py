@@ -341,8 +341,8 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
     if isinstance(names, Mapping):
         keys.update(names)
-    # Most objects have none of these keys, so one condition for all comes first. The interpreter compares fastest with a
-    # local name or None: a chain (`a is b is UNSET`) takes a third longer, with None twice as long.
+    # Most objects have none of these keys, so one condition for all comes first. The interpreter compares fastest with
+    # a local name or None: a chain (`a is b is UNSET`) takes a third longer, with None twice as long.
     absent = {name: "None" if defaults[name] is not UNSET else "unset" for name in names}
     checks = " and ".join(["wire.extra is unset", *(f"wire.{name} is {absent[name]}" for name in names)])
     lines = ["def generated(wire):", "    unset = UNSET", f"    if {checks}:"]
