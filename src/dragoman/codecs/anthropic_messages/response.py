@@ -184,28 +184,33 @@ def _usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
 
 
 _TIERS = {word: tier for tier, word in ANSWERED_BY_ANTHROPIC.items()}
-_HOUR = "ephemeral_1h_input_tokens"
+_COUNTS = (("cache_written_1h", "cache_creation", "ephemeral_1h_input_tokens"),)
 
 
 def _usage_details(wire: UsageWire) -> dict[str, int] | None:
     """Return the rarer counts that are above zero; None without any."""
     found = {}
-    written = wire.cache_creation
-    count = written.get(_HOUR) if isinstance(written, dict) else None
-    if type(count) is int and count > 0:
-        found["cache_written_1h"] = count
+    for name, member, key in _COUNTS:
+        value = getattr(wire, member)
+        count = value.get(key) if isinstance(value, dict) else None
+        if type(count) is int and count > 0:
+            found[name] = count
     fetches = None if wire.server_tool_use is None else wire.server_tool_use.web_fetch_requests
     if type(fetches) is int and fetches > 0:
         found["web_fetches"] = fetches
     return found or None
 
 
-def _encode_lifetimes(usage: Usage) -> dict[str, int] | None:
-    """Return `cache_creation`: the tokens written to a cache by their lifetime."""
-    hour = (usage.details or {}).get("cache_written_1h")
-    if hour is None:
-        return None
-    return {_HOUR: hour, "ephemeral_5m_input_tokens": max((usage.cache_written or 0) - hour, 0)}
+def _encode_details(usage: Usage) -> dict[str, dict[str, int]]:
+    counts = usage.details or {}
+    members: dict[str, dict[str, int]] = {}
+    for name, member, key in _COUNTS:
+        if name in counts:
+            members.setdefault(member, {})[key] = counts[name]
+    if "cache_creation" in members:
+        written = (usage.cache_written or 0) - counts["cache_written_1h"]
+        members["cache_creation"]["ephemeral_5m_input_tokens"] = max(written, 0)
+    return members
 
 
 def encode_usage(usage: Usage) -> WireValue:
@@ -221,8 +226,8 @@ def encode_usage(usage: Usage) -> WireValue:
         min(usage.cached or 0, max(usage.input - (usage.cache_written or 0), 0)),  # the counts add up to the input
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
-        None if usage.details is None else _encode_lifetimes(usage),
-        tier_word(usage, ANSWERED_BY_ANTHROPIC),
+        **({} if usage.details is None else _encode_details(usage)),
+        service_tier=tier_word(usage, ANSWERED_BY_ANTHROPIC),
     )
 
 

@@ -134,7 +134,7 @@ class MessageDecoder(TraitNotes):
                 else:
                     messages.append(self._decode_noted("user", wire, content, {}))  # type: ignore[arg-type]
             elif kind is SystemMessage:
-                messages.append(self._decode_system(wire))  # type: ignore[arg-type]
+                messages.append(self._decode_system("system", wire))  # type: ignore[arg-type]
             elif kind is AssistantMessage:
                 self.turn("assistant")
                 messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
@@ -144,18 +144,18 @@ class MessageDecoder(TraitNotes):
                 messages.append(self._decode_rare(wire, index))
         return tuple(rejoin_media(messages, TAGGED_MEDIA) if self.tagged else messages)
 
-    def _decode_system(self, wire: SystemMessage) -> Message:
+    def _decode_system(self, role: Role, wire: SystemMessage) -> Message:
         """Apart from the user's: the interpreter reads members fastest where all objects have one type."""
         if self._waiting or self._previous:
-            self.turn("system")
+            self.turn(role)
         content: Any = wire.content
         if type(content) is not str:
             content = self._decode_parts(content, is_user=False)
         elif not content or content.isspace():
             self.bits |= BLANK_TEXT
         if wire.name is wire.cache_control is wire.extra is UNSET:
-            return Message("system", content)
-        return self._decode_noted("system", wire, content, {})
+            return Message(role, content)
+        return self._decode_noted(role, wire, content, {})
 
     def _decode_parts(self, wires: list[ContentPart], *, is_user: bool) -> tuple[AnyPart, ...]:
         parts: list[AnyPart] = []
