@@ -3,7 +3,7 @@
 A row states where a field of `Request` is on the wire, how it is read and how it is written. From the rows, functions
 are generated once, when the codec is imported: one builds the `Request` from the wire struct, another builds the wire
 struct from the `Request`. Straight-line code costs a fifth of a loop over the rows, and a call with twenty keyword
-arguments costs more than the rest of a small request, so the generated calls are positional.
+arguments costs more than the rest of a small request, so the generated calls are positional but for a few at the end.
 
 What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is
 set; a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a
