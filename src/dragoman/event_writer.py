@@ -26,16 +26,19 @@ class EventWriter:
 
     log: LossLog
     encoder: BaseEventEncoder
-    opening: Opening | None = None
+    opening: Opening | None
     """Changes how the answer begins; None once it has begun."""
     is_plain: bool
     """Whether text of parts that are not held is encoded unchanged."""
-    held: tuple[Mapping[int, object], ...] = ()
+    held: tuple[Mapping[int, object], ...]
     """The parts that changes hold back."""
     _private: PrivateEvents
-    _changes: tuple[Change, ...] = ()
+    _changes: tuple[Change, ...]
 
     def __init__(self, codec: StreamCodec, texts: Texts | None, options: dict[str, Any]) -> None:
+        # Read for every event: a default of the class would take three times as long to read in the interpreter.
+        self.opening = None
+        self.held = self._changes = ()
         self.log = log = LossLog()
         self.is_plain = True
         self.encoder = codec.encoder(log, texts, options)

@@ -123,12 +123,13 @@ class LossLog:
     """Id of a node made by a pass -> the original node, and the new one."""
     root: Value | None = None
     paths: JsonPaths | None = None
-    tools: ToolLosses | None = None
+    tools: ToolLosses | None
     """Losses of tools that were written before, which begin at `tools_at`."""
     tools_at: int = 0
 
     def __init__(self) -> None:
         self.entries = []
+        self.tools = None
 
     def __bool__(self) -> bool:
         return bool(self.entries)
@@ -199,9 +200,10 @@ class LossLog:
 
     def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
         """Return all losses with JSON paths in the source, in one pass over the log and at most one over `root`."""
-        tools, start = self.tools, self.tools_at
+        tools = self.tools
         if tools is None:
             return tuple(self.resolve_entries(self.entries, root, paths))
+        start = self.tools_at
         before, behind = self.entries[:start], self.entries[start + len(tools.entries) :]
         others = self.resolve_entries(before + behind, root, paths)
         return (*others[:start], *tools.resolve(self, root, paths), *others[start:])

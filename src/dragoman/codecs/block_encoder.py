@@ -52,7 +52,8 @@ class BlockEncoder:
     unsent: list[Message] | None = None
     """The model's turns of which nothing can be sent."""
 
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+    # By position: the interpreter makes a dictionary of keywords for every object of a class.
+    def __init__(self, log: LossLog, request: Request | None = None, native: bool = False) -> None:  # noqa: FBT001, FBT002
         self._log = log
         self._request = request
         self._native = native

@@ -51,6 +51,8 @@ _WHY = "this service does not have it"
 
 def without_unknown_keys(request: Request, unknown: UnknownKeys, log: LossLog) -> Request:
     """Return the request without the keys that the service would refuse, each reported."""
+    if not _may_have_google_keys(request):
+        return request
     keys = _Keys(unknown, log)
     changes: dict[str, Any] = {}
     notes = family_notes(GOOGLE, request.metadata)
@@ -70,6 +72,16 @@ def without_unknown_keys(request: Request, unknown: UnknownKeys, log: LossLog) -
         if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
             changes["messages"] = messages
     return log.replace(request, **changes)
+
+
+def _may_have_google_keys(request: Request) -> bool:
+    metadata, choice = request.metadata, request.tool_choice
+    return (
+        request.origin == GOOGLE
+        or (metadata is not None and GOOGLE in metadata)
+        or (choice is not None and choice.metadata is not None)
+        or (bool(request.tools) and _may_have(VENDOR_TOOL, request))
+    )
 
 
 def _may_have(trait: int, request: Request) -> bool:

@@ -92,7 +92,19 @@ def with_named_signatures(request: Request, log: LossLog) -> Request:
 
     OpenRouter gives the signature of a call apart from it, as encrypted reasoning with the id of the call.
     """
+    if not _has_reasoning(request.messages):
+        return request
     return _with_messages(request, [_with_named_signature(message, log) for message in request.messages], log)
+
+
+def _has_reasoning(messages: tuple[Message, ...]) -> bool:
+    for message in messages:
+        content = message.content_held
+        if type(content) is tuple:
+            for part in content:
+                if type(part) is Reasoning:
+                    return True
+    return False
 
 
 def _with_named_signature(message: Message, log: LossLog) -> Message:

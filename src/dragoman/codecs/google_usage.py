@@ -131,6 +131,8 @@ def _is_sum(counts: Mapping[str, Any], usage: Usage) -> bool:
 
 def by_modality(usage: Usage) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return the input and the output of any usage by modality; empty if all of it is text."""
+    if not usage.image and usage.details is None:
+        return [], []
     details = usage.details or {}
     read = [("IMAGE", usage.image or 0), ("AUDIO", details.get("audio_input", 0))]
     written = [("AUDIO", details.get("audio_output", 0))]

@@ -181,7 +181,7 @@ class ToolWriter:
         """`depends`: whether the encoding of these tools depends on each other or on the request."""
         self._encode = encode
         self._depends = depends
-        self._dependent: BoundedMemo[int, tuple[tuple[AnyTool, ...], bool]] = BoundedMemo()
+        self._dependent: BoundedMemo[int, tuple[AnyTool, ...]] = BoundedMemo()
         self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, list[Entry]]] = BoundedMemo()
         self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, ToolLosses]] = BoundedMemo()
 
@@ -189,13 +189,17 @@ class ToolWriter:
         """Whether each of these tools can be written independently."""
         if self._depends is None:
             return True
-        known = self._dependent.get(id(tools))
-        if known is not None and known[0][0] is tools:
-            return not known[0][1]
-        depends = self._depends(tools)
+        written = self._lists.get(id(tools))
+        if written is not None and written[0][0] is tools:
+            return True
+        dependent = self._dependent.get(id(tools))
+        if dependent is not None and dependent[0] is tools:
+            return False
+        if not self._depends(tools):
+            return True
         if self._dependent.admits(fingerprint(tools)):
-            self._dependent.put(id(tools), (tools, depends), size_of_tools(tools))
-        return not depends
+            self._dependent.put(id(tools), tools, size_of_tools(tools))
+        return False
 
     def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
         """Encode the tools; None if none is left."""

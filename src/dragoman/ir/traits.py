@@ -88,14 +88,19 @@ class TraitNotes:
     where a part has some. `noted_on` at the end.
     """
 
-    bits: int = 0
-    _waiting: list[str] | tuple[()] = ()
-    _answered: int = 0
-    _previous: str = ""
+    bits: int
+    _waiting: list[str] | tuple[()]
+    _answered: int
+    _previous: str
     """The role of the previous turn; empty while there has been only system text."""
     call_names: dict[str, str]
 
     def __init__(self) -> None:
+        # Read for every message: a default of the class would take three times as long to read in the interpreter.
+        self.bits = 0
+        self._waiting = ()
+        self._answered = 0
+        self._previous = ""
         self.call_names = {}
 
     def turn(self, role: str) -> None:

@@ -114,7 +114,7 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     if request.origin == profile.family and not profile.legalises_own_family:
         # A caller may have added named messages to a request that was decoded from the target's format.
         return request if traits_of(request) is not None else report_speakers(request, profile, log)
-    bits, calls, names = getattr(request, "_traits", None) or survey(request)
+    bits, calls, names = traits_of(request) or survey(request)
     target = _TARGETS.get(profile) or _new_target(profile)
     if calls:
         bits |= target.call_traits(calls, has_tools=bool(request.tools))

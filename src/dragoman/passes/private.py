@@ -160,6 +160,8 @@ def _report_members(node: Completion, metadata: Metadata, profile: Profile, log:
         if held is None:
             continue
         members: dict[str, Raw] = _read_members(held)
+        if _COUNTED.issuperset(members):
+            continue
         for key, member in members.items():
             if key not in _COUNTED and bytes(member) not in _NO_COUNTS and key not in profile.usage_members:
                 log.note(node, field_of_key(_COUNTS, key), key, f"only {family} reports it")
@@ -335,15 +337,16 @@ def _report_node(
         if family == profile.family:
             continue
         translated = profile.translates.get(family)
-        why = ""
+        why, noted = "", _NO_KEYS
         for key, entry in entries.items():
             if key in SPELLINGS or (translated is not None and within + key in translated):
                 continue
             if key[:1] != "~":
                 if len(entry) > _LONGEST_EMPTY or entry not in _EMPTY_JSON:
-                    is_noted = within == _COUNTS or key in bookkeeping.get(type(node), _NO_KEYS)
-                    severity: Severity = "noted" if is_noted else "dropped"
-                    why = why or f"only {family} understands it"
+                    if not why:
+                        why = f"only {family} understands it"
+                        noted = bookkeeping.get(type(node), _NO_KEYS)
+                    severity: Severity = "noted" if key in noted or within == _COUNTS else "dropped"
                     log.entries.append((node, field_of_key(within, key), key, severity, why))
             elif not is_spelling(key):
                 name = key.removeprefix(WITHIN)

@@ -178,7 +178,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
     metadata = request.metadata
     extra: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
-    encoder = MessageEncoder(log, request, native=native)
+    encoder = MessageEncoder(log, request, native)
     messages = request.messages
     leading = count_leading_system(messages, FAMILY) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)

@@ -219,16 +219,16 @@ def encode_usage(usage: Usage) -> WireValue:
         return notes["~usage"]
     fetches = None if usage.details is None else usage.details.get("web_fetches")
     # A strict client of this API expects all four counts.
-    return UsageWire(
+    wire = UsageWire(
         max(usage.uncached_input, 0),
         usage.output,
         usage.cache_written or 0,
         min(usage.cached or 0, max(usage.input - (usage.cache_written or 0), 0)),  # the counts add up to the input
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
-        **({} if usage.details is None else _encode_details(usage)),
         service_tier=tier_word(usage, ANSWERED_BY_ANTHROPIC),
     )
+    return wire if usage.details is None else replace(wire, **_encode_details(usage))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────

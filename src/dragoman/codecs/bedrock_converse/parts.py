@@ -76,8 +76,10 @@ def is_plain_text(block: Block) -> bool:
 
 def kind_of(block: Block) -> str:
     """Return the block's only key; empty for a block without a known key, or with more than one."""
-    kinds = [name for name in _KINDS if getattr(block, name) is not UNSET]
-    return kinds[0] if len(kinds) == 1 else ""
+    members = structs.astuple(block)[: len(_KINDS)]
+    if members.count(UNSET) != len(_KINDS) - 1:
+        return ""
+    return next(name for name, member in zip(_KINDS, members, strict=True) if member is not UNSET)
 
 
 def decode_part(block: Block) -> AnyPart:

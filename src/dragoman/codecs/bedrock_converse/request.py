@@ -229,7 +229,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request = with_automatic_points(request, log)
     metadata = request.metadata
     notes: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
-    encoder = MessageEncoder(log, request, native=native)
+    encoder = MessageEncoder(log, request, native)
     messages = request.messages
     leading = count_leading_system(messages, FAMILY) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)

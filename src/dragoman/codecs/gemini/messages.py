@@ -458,12 +458,11 @@ class MessageEncoder(PartEncoder):
         self,
         log: LossLog,
         profile: GeminiProfile,
-        *,
-        carries: bool = False,
-        native: bool = False,
+        carries: bool = False,  # noqa: FBT001, FBT002
+        native: bool = False,  # noqa: FBT001, FBT002
         model: str | None = None,
     ) -> None:
-        super().__init__(log, profile, carries=carries, native=native)
+        super().__init__(log, profile, carries, native)
         self._model = model
         self._calls = {}
         self._media = []

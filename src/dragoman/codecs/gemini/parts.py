@@ -487,7 +487,8 @@ class PartEncoder:
     """Encodes a request that was not written for this service: what only the other one knows is left out."""
     _model: str | None = None
 
-    def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool = False, native: bool = False) -> None:
+    # By position: the interpreter makes a dictionary of keywords for every object of a class.
+    def __init__(self, log: LossLog, profile: GeminiProfile, carries: bool = False, native: bool = False) -> None:  # noqa: FBT001, FBT002
         self._log = log
         self._profile = profile
         self._carries = carries

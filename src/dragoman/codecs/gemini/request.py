@@ -258,7 +258,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     native = request.origin == FAMILY
     # A stored transcript (native, without a target model) keeps what it carries; a provider never receives it.
     carries = native and request.model is None
-    encoder = MessageEncoder(log, profile, carries=carries, native=native, model=request.model)
+    encoder = MessageEncoder(log, profile, carries, native, request.model)
     encoder.crosses = not is_own and not (carries and _is_stored(request))
     contents = encoder.encode_contents(request.messages)
     if not contents and not native:

@@ -287,24 +287,25 @@ def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
-    raw = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
+    notes = family_notes(FAMILY, usage.metadata)
+    raw = notes.get(USAGE)
     if raw is not None and decode_usage(raw) == usage:
         return raw
     if (translated := usage_for_generate(usage)) is not None:
         tier = _tier_of(usage)
         return as_json(translated if tier is UNSET else {**translated, "serviceTier": tier})
     thoughts, cached, total = fit_counts(usage, log, completion)
-    read, written = ([ModalityCount(*count) for count in counts] for counts in by_modality(usage))
+    read, written = by_modality(usage)
     return UsageMetadata(
         usage.input,
         usage.output - thoughts,
         total,
         UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
-        prompt_tokens_details=read or UNSET,
-        candidates_tokens_details=written or UNSET,
+        prompt_tokens_details=[ModalityCount(*count) for count in read] if read else UNSET,
+        candidates_tokens_details=[ModalityCount(*count) for count in written] if written else UNSET,
         service_tier=_tier_of(usage),
-        traffic_type=family_notes(FAMILY, usage.metadata).get("trafficType", UNSET),
+        traffic_type=notes.get("trafficType", UNSET),
     )
 
 

@@ -287,9 +287,11 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
     functions, built_in, strict = _kinds(request.tools) if request.tools else (False, False, False)
+    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    if notes is None and not request.tools and request.tool_choice is None:
+        return UNSET
     native = request.origin == FAMILY
     config = encode_tool_choice(request, log, functions=functions, strict=strict)
-    notes = None if request.metadata is None else request.metadata.get(FAMILY)
     inner = None if notes is None else inner_extra(notes, "toolConfig")
     if functions and built_in and not native and _needs_flag(request.model, profile):
         log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")

@@ -412,19 +412,17 @@ class MessageEncoder:
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
-        add = wires.append
         for message in messages:
             role = message.role
             content = message.content_held
             if role == "tool":
-                for part in content:
-                    add(self._encode_result(part))  # type: ignore[arg-type]
+                wires += [self._encode_result(part) for part in content]  # type: ignore[arg-type]
             elif type(content) is str and message.metadata is None:
-                add(TextOut(role, content))
+                wires.append(TextOut(role, content))
             elif role == "assistant":
-                add(self.encode_assistant(message))
+                wires.append(self.encode_assistant(message))
             else:
-                add(self._encode_plain(message))
+                wires.append(self._encode_plain(message))
         return wires
 
     def _encode_plain(self, message: Message) -> WireValue:

@@ -91,7 +91,7 @@ def decode_request(body: bytes) -> Request:
     if wire.tools is not UNSET and not tools.tools:
         notes[MODELLED + "tools"] = wire.tools
     options = _NO_OPTIONS if wire.options is UNSET else wire.options
-    option_keys: Extra = _option_keys(options) or {}
+    option_keys: Extra = {} if wire.options is UNSET else _option_keys(options) or {}
     maximum = _whole(options.num_predict, "num_predict", option_keys)
     top_k = _whole(options.top_k, "top_k", option_keys)
     stop = () if options.stop is UNSET else _decode_stop(options.stop, option_keys)

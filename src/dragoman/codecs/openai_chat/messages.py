@@ -120,21 +120,22 @@ class MessageDecoder(TraitNotes):
         content: Any
         for index, wire in enumerate(wires):
             kind = type(wire)
-            if kind is UserMessage or kind is SystemMessage:
-                role: Role = "user" if kind is UserMessage else "system"
-                if self._waiting or (self._previous and role == "system"):
-                    self.turn(role)
-                elif role == "user":
-                    self._previous = role
+            if kind is UserMessage:
+                if self._waiting:
+                    self.turn("user")
+                else:
+                    self._previous = "user"
                 content = wire.content  # type: ignore[union-attr]
                 if type(content) is not str:
-                    content = self._decode_parts(content, is_user=kind is UserMessage)
+                    content = self._decode_parts(content, is_user=True)
                 elif not content or content.isspace():
                     self.bits |= BLANK_TEXT
                 if wire.name is wire.cache_control is wire.extra is UNSET:  # type: ignore[union-attr]
-                    messages.append(Message(role, content))
+                    messages.append(Message("user", content))
                 else:
-                    messages.append(self._decode_noted(role, wire, content, {}))  # type: ignore[arg-type]
+                    messages.append(self._decode_noted("user", wire, content, {}))  # type: ignore[arg-type]
+            elif kind is SystemMessage:
+                messages.append(self._decode_system("system", wire))  # type: ignore[arg-type]
             elif kind is AssistantMessage:
                 self.turn("assistant")
                 messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
@@ -143,6 +144,19 @@ class MessageDecoder(TraitNotes):
             else:
                 messages.append(self._decode_rare(wire, index))
         return tuple(rejoin_media(messages, TAGGED_MEDIA) if self.tagged else messages)
+
+    def _decode_system(self, role: Role, wire: SystemMessage) -> Message:
+        """Apart from the user's: the interpreter reads members fastest where all objects have one type."""
+        if self._waiting or self._previous:
+            self.turn(role)
+        content: Any = wire.content
+        if type(content) is not str:
+            content = self._decode_parts(content, is_user=False)
+        elif not content or content.isspace():
+            self.bits |= BLANK_TEXT
+        if wire.name is wire.cache_control is wire.extra is UNSET:
+            return Message(role, content)
+        return self._decode_noted(role, wire, content, {})
 
     def _decode_parts(self, wires: list[ContentPart], *, is_user: bool) -> tuple[AnyPart, ...]:
         parts: list[AnyPart] = []
@@ -547,22 +561,23 @@ class MessageEncoder:
     _model: str
     _native: bool
     _to_client: bool
-    _waiting_media: list[WireValue] | None = None
+    _waiting_media: list[WireValue] | None
 
+    # By position: the interpreter makes a dictionary of keywords for every object of a class.
     def __init__(
         self,
         log: LossLog,
         profile: ChatProfile = PROFILE,
         model: str = "",
-        *,
-        native: bool = False,
-        to_client: bool = False,
+        native: bool = False,  # noqa: FBT001, FBT002
+        to_client: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         self._log = log
         self._profile = profile
         self._model = model
         self._native = native
         self._to_client = to_client
+        self._waiting_media = None
 
     @property
     def _family(self) -> str | None:
@@ -575,24 +590,22 @@ class MessageEncoder:
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
-        add = wires.append
         for message in messages:
             role = message.role
             content: Any = message.content_held
             if role == "tool":
-                for part in content:
-                    add(self._encode_result(part))
+                wires += [self._encode_result(part) for part in content]
                 continue
             if self._waiting_media:
                 self._flush_media(wires)
             if role == "assistant":
-                add(self.encode_assistant(message))
+                wires.append(self.encode_assistant(message))
             elif message.metadata is None and message.name is None:
                 if type(content) is not str:
                     content = self._encode_content(content, role)
-                add(UserMessage(content) if role == "user" else SystemMessage(content))
+                wires.append(UserMessage(content) if role == "user" else SystemMessage(content))
             else:
-                add(self._encode_noted(message))
+                wires.append(self._encode_noted(message))
         if self._waiting_media:
             self._flush_media(wires)
         return wires

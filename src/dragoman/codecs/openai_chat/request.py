@@ -232,7 +232,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     # The API refuses both switches when no tool is left.
     is_choosable = tools is not UNSET or native
     choice = request.tool_choice if is_choosable else None
-    messages = MessageEncoder(log, profile, request.model or "", native=native).encode(request.messages)
+    messages = MessageEncoder(log, profile, request.model or "", native).encode(request.messages)
     if not messages and not native:
         why = "no message has content that this API can hold"
         raise EncodeError(path="$.messages", reason=why, target=profile.name)

@@ -249,7 +249,7 @@ class ItemEncoder(PartEncoder):
     def __init__(
         self, log: LossLog, *, native: bool = False, marks: bool = False, to_client: bool = False, seed: str = ""
     ) -> None:
-        super().__init__(log, native=native, marks=marks)
+        super().__init__(log, native, marks)
         self._to_client = to_client
         self._seed = seed
         self._custom = set()

@@ -327,7 +327,7 @@ class PartEncoder:
             drop_cache_mark(part, self._log)
         return spliced(wire, notes) if notes else wire
 
-    def __init__(self, log: LossLog, *, native: bool = False, marks: bool = False) -> None:
+    def __init__(self, log: LossLog, native: bool, marks: bool) -> None:  # noqa: FBT001
         self._log = log
         self._native = native
         self._marks = marks

@@ -250,7 +250,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def _has_state(extra: Extra) -> bool:
-    return any(key in extra for key in ("previous_response_id", "conversation", "prompt"))
+    return not extra.keys().isdisjoint(("previous_response_id", "conversation", "prompt"))
 
 
 @lru_cache(maxsize=256)
