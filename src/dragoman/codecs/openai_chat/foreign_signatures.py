@@ -1,7 +1,7 @@
 """Conventions that carry what Chat Completions has no field for.
 
-Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients),
-`thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
+Reasoning: `reasoning_content`, `reasoning` or `reasoning_text` (text), `reasoning_details` (OpenRouter's list, echoed
+by clients), `thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
 Gemini's signature of a call or an image: `extra_content.google.thought_signature` (Google's convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
 Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
@@ -60,7 +60,7 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     _read_blocks(extra, parts)
     known, plain = "".join(part.text for part in parts), 0
-    for key in ("reasoning_content", "reasoning"):
+    for key in ("reasoning_content", "reasoning", "reasoning_text"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue

@@ -78,7 +78,7 @@ _entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
 _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
-# `message` and `text` repeat the answer so far.
+# `message` and `text` repeat the answer so far; without any delta, the first `message` is the answer.
 _OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "usage", "message", "text"})
 _OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
 _OF_USAGE = frozenset(UsageWire.__struct_fields__) - CACHE_COUNTS
@@ -87,6 +87,7 @@ _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorD
 _read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk).decode
 _read_loose: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk, strict=False).decode
 """The same for odd chunks: counts may be 12.0 or "12"."""
+_read_message: Callable[[Raw], OpenDelta | None] = msgspec.json.Decoder(OpenDelta | None).decode
 _WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +252,7 @@ class PayloadDecoder(EventDecoder):
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if _is_error(chunk, payload):
             return self._fail(payload)
+        opens = self._state is BEFORE
         if self._state is not OPEN and not self._enter(chunk, payload):
             return []
         if self._state is FINISHED or not chunk.choices:
@@ -258,6 +260,8 @@ class PayloadDecoder(EventDecoder):
         self._note_sources(chunk)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
+            if opens and choice.delta is None and choice.message is not UNSET:
+                choice.delta = self._whole_message(choice.message)
             if choice.delta is not None:
                 if type(choice.delta) is OpenDelta:
                     self._note_delta(payload)
@@ -330,6 +334,16 @@ class PayloadDecoder(EventDecoder):
             if delta is not None and delta != NULL:
                 self._notes |= {key: held for key, held in _entries(delta).items() if key not in _OF_DELTAS}
 
+    def _whole_message(self, raw: Raw) -> OpenDelta | None:
+        """Decode the message of an answer that a server sends whole, in the first chunk and without a delta."""
+        try:
+            delta = _read_message(raw)
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE, "a message") from error
+        if delta is not None:
+            self._notes |= {key: held for key, held in _entries(raw).items() if key not in _OF_DELTAS}
+        return delta
+
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
@@ -341,6 +355,8 @@ class PayloadDecoder(EventDecoder):
         elif isinstance(delta, VendorDelta):
             self._vendor_delta(lane, candidate, delta)
         if delta.tool_calls:
+            if len(delta.tool_calls) > 1:
+                self._number_fragments(candidate, delta.tool_calls)
             for fragment in delta.tool_calls:
                 self._fragment(lane, candidate, fragment)
         if delta.refusal:
@@ -401,7 +417,7 @@ class PayloadDecoder(EventDecoder):
         """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""
         content = delta.content
         blocks = [] if delta.thinking_blocks is UNSET else self._thinking_blocks(delta.thinking_blocks)
-        if delta.reasoning_content or delta.reasoning or delta.reasoning_details or blocks:
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.reasoning_details or blocks:
             self._reasoning(lane, delta, blocks)
         if content:
             if isinstance(content, str):
@@ -489,7 +505,7 @@ class PayloadDecoder(EventDecoder):
         return blocks or []
 
     def _reasoning(self, lane: Lane, delta: VendorDelta, blocks: list[Reasoning]) -> None:
-        text = delta.reasoning_content or delta.reasoning
+        text = delta.reasoning_content or delta.reasoning or delta.reasoning_text
         if text:
             self._think(lane, text)
         for detail in delta.reasoning_details or ():
@@ -597,6 +613,17 @@ class PayloadDecoder(EventDecoder):
             call.pieces.append(text)
         if call.id and call.name:
             self._start_call(lane, call)
+
+    def _number_fragments(self, candidate: int, fragments: list[CallFragment]) -> None:
+        """Number bare fragments, one for each call so far: they continue the calls in their order."""
+        calls = self._calls.get(candidate, [])
+        if len(calls) != len(fragments):
+            return
+        if any(one.index is not None or one.id or one.name or _fragment_name(one) for one in fragments):
+            return
+        for position, call in enumerate(calls):
+            fragments[position].index = position
+            self._by_index[(candidate, position)] = call
 
     def _call_for(self, candidate: int, fragment: CallFragment, call: _Call | None) -> _Call:
         """Return the call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""

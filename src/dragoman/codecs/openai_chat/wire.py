@@ -179,7 +179,9 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
         "executed_tools",
         "padding",
         "reasoning_encrypted",
+        "reasoning_opaque",
         "reasoning_signature",
+        "reasoning_text",
         "thinking_blocks",
         "thought_signature",
     )
