@@ -12,7 +12,7 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, StreamError
 from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
@@ -221,7 +221,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
             "function_call": {"name": "", "arguments": ""},
             "tool_calls": [{**WIRE_CALL, "custom": {"name": "", "input": ""}}],
         },
-        ir.Message("assistant", (ir.Text(""), ir.Refusal(""), CALL)),
+        ir.Message("assistant", (ir.Text(""), CALL)),
     ),
     "reasoning_content (DeepSeek)": (
         {"role": "assistant", "content": "ho", "reasoning_content": "hm"},
@@ -230,6 +230,14 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
     "reasoning (Groq, vLLM)": (
         {"role": "assistant", "content": "ho", "reasoning": "hm"},
         ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "reasoning_text (Copilot)": (
+        {"role": "assistant", "content": "ho", "reasoning_text": "hm", "reasoning_opaque": "b3A="},
+        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "a call in both spellings (llama-cpp-python)": (
+        {"role": "assistant", "content": None, "function_call": WIRE_CALL["function"], "tool_calls": [WIRE_CALL]},
+        ir.Message("assistant", (CALL,)),
     ),
     "thinking parts (Mistral)": (
         {
@@ -1135,6 +1143,99 @@ def streamed(*choices: dict[str, Any], **last: Any) -> tuple[ir.Completion, list
     stream.close()
     read = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
     return read, [loss.what for loss in stream.losses if loss.severity == "dropped"]
+
+
+@promise("law:5-streams-tell-the-same-story")
+@each("key", ["delta", "message"])
+@each("name", [name for name, (wire, _) in TOLERATED.items() if wire["role"] == "assistant"])
+def test_what_compatible_servers_say_reads_alike_when_streamed(name: str, key: str) -> None:
+    """As one delta, or as a message in place of a delta. Streams have no empty texts, and calls come last."""
+    wire, message = TOLERATED[name]
+    read, _ = streamed({key: wire, "finish_reason": "tool_calls" if message.tool_calls else "stop"})
+    said = [part for part in message.parts if part != ir.Text("")]
+    said.sort(key=lambda part: isinstance(part, ir.ToolCall))
+    assert [_without_text(part) for part in without_notes(read.messages[0]).parts] == [*map(_without_text, said)]
+
+
+def _without_text(part: ir.AnyPart) -> ir.AnyPart:
+    """A call without the spelling of its arguments, which a whole body may give as an object."""
+    return structs.replace(part, arguments_text=None) if isinstance(part, ir.ToolCall) else part
+
+
+def test_a_message_beside_deltas_repeats_the_answer() -> None:
+    """Perplexity."""
+    whole = {"message": {"role": "assistant", "content": "ab"}, "finish_reason": "stop"}
+    for last in ({**whole, "delta": {"content": "b"}}, {**whole, "delta": {}}, whole):
+        read, _ = streamed({"delta": {"content": "a"}, "message": {"content": "a"}}, {"delta": {}}, last)
+        assert read.messages[0].text == ("ab" if last.get("delta") else "a")
+
+
+def test_a_message_in_place_of_a_delta_reports_its_further_keys() -> None:
+    message = {"role": "assistant", "content": "a", "executed_tools": [1]}
+    read, lost = streamed({"message": message, "finish_reason": "stop"})
+    assert (read.messages[0].text, lost) == ("a", ["executed_tools"])
+    for nothing in (None, {}):
+        read, lost = streamed({"message": nothing, "finish_reason": "stop"})
+        assert (read.messages[0].parts, lost) == ((), [])
+
+
+@promise("law:10-bad-input-good-words")
+def test_a_message_in_place_of_a_delta_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(StreamError, match="content"):
+        streamed({"message": {"content": 5}, "finish_reason": "stop"})
+
+
+def test_an_empty_refusal_refuses_nothing() -> None:
+    """Snowflake sends every optional member."""
+    message = {"role": "assistant", "content": "ho", "refusal": ""}
+    whole = dragoman.decode_response(chat_answer(message), NAME)
+    read, _ = streamed({"delta": message, "finish_reason": "stop"})
+    for answer in (whole, read):
+        assert (answer.messages[0].refusal, answer.finish) == (None, ir.Finish("stop", "stop"))
+
+
+@promise("law:7-no-guessing")
+@each(
+    ("pieces", "expected"),
+    [
+        ([[("1", "f", '{"a"'), ("2", "g", '{"b"')], [":1}", ":2}"]], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("1", "f", "")], [("2", "g", "")], ['{"a":1}', '{"b":2}']], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("", "f", '{"a"'), ("", "g", '{"b"')], [":1}", ":2}"]], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("1", "f", '{"a"')], [":1}"], [("2", "g", "{")], ["}"]], [("f", {"a": 1}), ("g", {})]),
+        ([[("1", "f", "{")], ['"a"', ":1}"]], [("f", {"a": 1})]),
+        ([[("1", "f", "{")], ["}", ("2", "g", "{}")]], [("f", {}), ("g", {})]),
+    ],
+)
+def test_bare_fragments_of_several_calls_continue_them_in_their_order(
+    pieces: list[list[Any]], expected: list[tuple[str, dict[str, int]]]
+) -> None:
+    """Without indexes, and with an id and a name only in the first fragment of each call."""
+    deltas = [
+        {"tool_calls": [_bare(piece) if isinstance(piece, str) else _opening(*piece) for piece in delta]}
+        for delta in pieces
+    ]
+    read, _ = streamed(*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": "tool_calls"})
+    assert [(call.name, call.arguments) for call in read.tool_calls] == expected
+
+
+def _bare(text: str) -> dict[str, Any]:
+    return {"function": {"arguments": text}}
+
+
+def _opening(call_id: str, name: str, text: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def test_a_streamed_call_in_both_spellings_runs_once() -> None:
+    """llama-cpp-python sends both in every delta, some servers with the name in each."""
+    for names in (("f", None, None), ("f", "f", "f")):
+        pieces = [{"name": name, "arguments": text} for name, text in zip(names, ("", '{"a":', "1}"), strict=True)]
+        deltas = [
+            {"function_call": piece, "tool_calls": [{"index": 0, "id": "1", "type": "function", "function": piece}]}
+            for piece in pieces
+        ]
+        read, _ = streamed(*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": "tool_calls"})
+        assert [(call.id, call.name, call.arguments) for call in read.tool_calls] == [("1", "f", {"a": 1})]
 
 
 COUNTS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cached_tokens": 3}

@@ -19,6 +19,7 @@ from dragoman.ir import (
     PartStart,
     ProviderTool,
     Reasoning,
+    Refusal,
     Request,
     StreamFailed,
     StreamStart,
@@ -97,7 +98,7 @@ def _without_empty_texts(completion: Completion, log: LossLog) -> Completion:
     for message in completion.messages:
         content = message.content_held
         if type(content) is tuple:
-            spoken = tuple([part for part in content if not _says_nothing(part)])
+            spoken = tuple([part for part in content if not _says_nothing(part, log)])
             messages.append(message if len(spoken) == len(content) else log.replace(message, parts=spoken))
         else:
             messages.append(message if content else log.replace(message, parts=()))
@@ -106,8 +107,12 @@ def _without_empty_texts(completion: Completion, log: LossLog) -> Completion:
     return structs.replace(completion, messages=tuple(messages))
 
 
-def _says_nothing(part: AnyPart) -> bool:
-    return type(part) is Text and not part.text and part.signature is None and not part.citations
+def _says_nothing(part: AnyPart, log: LossLog) -> bool:
+    if type(part) is Text and not part.text and part.signature is None:
+        if part.citations:
+            log.drop(part, "citations", "citations", "this API refuses the empty text that has them")
+        return True
+    return type(part) is Refusal and not part.text
 
 
 _UNASKED = "the client did not ask for thinking"

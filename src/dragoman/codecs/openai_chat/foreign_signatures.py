@@ -66,7 +66,7 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
             continue
         del extra[key]
         parsed = parse_json(text)
-        if parts and (parsed in known or _squeezed(parsed) in _squeezed(known)):
+        if parts and (parsed in known or squeezed(parsed) in squeezed(known)):
             extra[MODELLED + key] = text  # the same reasoning again, as plain text
             continue
         # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
@@ -89,12 +89,12 @@ def _read_blocks(extra: Extra, parts: list[Reasoning]) -> None:
             structs.replace(block, metadata={FAMILY: {"~block": held, **_unknown(parse_json(held), _BLOCK)}})
             for block, held in zip(blocks, _raw_items(raw), strict=True)
         ]
-    elif _squeezed("".join(part.text for part in blocks)) != _squeezed("".join(part.text for part in parts)):
+    elif squeezed("".join(part.text for part in blocks)) != squeezed("".join(part.text for part in parts)):
         return
     extra[MODELLED + BLOCKS] = extra.pop(BLOCKS)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """Remove white space for comparison: servers join the pieces with different separators."""
     return "".join(text.split())
 

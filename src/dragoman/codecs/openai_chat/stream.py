@@ -428,7 +428,7 @@ class PayloadDecoder(EventDecoder):
             self._sound(lane, candidate, delta.audio)
         if delta.images is not UNSET:
             self._images(lane, delta.images)
-        if delta.function_call is not None:
+        if _has_legacy_call(delta):
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
             citations, others = foreign_signatures.citations_in(delta.annotations)
@@ -514,16 +514,17 @@ class PayloadDecoder(EventDecoder):
                     lane.end_flow()
                 self._sign_text(lane, foreign_signatures.reasoning_of(detail).signature)
                 continue
-            self._reasoning_part(lane, foreign_signatures.reasoning_of(detail), repeats=bool(text))
+            self._reasoning_part(lane, foreign_signatures.reasoning_of(detail), text)
         for block in () if delta.reasoning_details else blocks:
-            self._reasoning_part(lane, block, repeats=bool(text))
+            self._reasoning_part(lane, block, text)
 
-    def _reasoning_part(self, lane: Lane, part: Reasoning, *, repeats: bool) -> None:
-        """Add a part of the reasoning, or a fragment of one; `repeats`: its text was also beside it."""
+    def _reasoning_part(self, lane: Lane, part: Reasoning, beside: str | None) -> None:
+        """Add a part of the reasoning, or a fragment of one; `beside` is the plain text that came with it."""
         if part.redacted:
             lane.whole(part)
             return
         # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
+        repeats = beside and foreign_signatures.squeezed(part.text) in foreign_signatures.squeezed(beside)
         if part.text and not repeats and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
             self._think(lane, part.text)
         if part.signature is not None:
@@ -641,7 +642,8 @@ class PayloadDecoder(EventDecoder):
         # Identity is set once; later fragments repeat it, or send "" or null.
         call.id = call.id or fragment.id or ""
         call.name = call.name or name
-        call.custom = call.custom or fragment.type == "custom" or fragment.custom is not None
+        is_custom = fragment.custom is not None and fragment.function is None
+        call.custom = call.custom or fragment.type == "custom" or is_custom
         return call
 
     def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
@@ -712,6 +714,18 @@ def _begins_object(call: _Call, fragment: CallFragment) -> bool:
         return False
     call.checks += 1
     return _whole(call)
+
+
+def _has_legacy_call(delta: VendorDelta) -> bool:
+    """Whether `function_call` is a call of its own, and not empty or the one in `tool_calls` again, for old clients."""
+    legacy = delta.function_call
+    if legacy is None or not (legacy.name or legacy.arguments):
+        return False
+    functions = [fragment.function for fragment in delta.tool_calls or () if fragment.function is not None]
+    return not any(
+        (one.name or "") == (legacy.name or "") and (one.arguments or "") == (legacy.arguments or "")
+        for one in functions
+    )
 
 
 def _fragment_name(fragment: CallFragment) -> str:
