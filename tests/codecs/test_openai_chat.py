@@ -1122,6 +1122,35 @@ def test_how_compatible_servers_say_that_an_answer_broke_off(word: str, reason: 
     assert difference(body, json.loads(dragoman.encode_response(read, NAME).json())) is None
 
 
+@each("key", ["stop_reason", "matched_stop"])
+@each(("value", "sequence"), [("END", "END"), (151645, None), ("end_turn", None), ("", None), (None, None)])
+def test_the_stop_sequence_that_vllm_and_sglang_name_arrives(key: str, value: object, sequence: str | None) -> None:
+    choice = {"index": 0, "logprobs": None, "finish_reason": "stop", key: value}
+    body = {**chat_answer({"role": "assistant", "content": "a"}), "choices": [choice]}
+    body["choices"][0]["message"] = {"role": "assistant", "content": "a"}
+    whole = dragoman.translate_response(body, source=NAME, target="anthropic-messages")
+    assert (whole.body["stop_reason"], whole.body["stop_sequence"]) == (
+        "end_turn" if sequence is None else "stop_sequence",
+        sequence,
+    )
+    assert not [loss for loss in whole.losses if loss.severity == "dropped"]
+    read, lost = streamed({"delta": {"content": "a"}}, {"delta": {}, "finish_reason": "stop", key: value})
+    assert read.finish is not None
+    assert read.finish.stop_sequence == sequence
+    assert lost == ([] if sequence is None else ["matched stop sequence"])
+    assert dragoman.translate_response(body, source=NAME, target=NAME).body == body
+    crossed = dragoman.translate_response(body, source=NAME, target="gemini")
+    dropped = [loss.path for loss in crossed.losses if loss.severity == "dropped"]
+    assert dropped == ([] if sequence is None else [f"$.choices[0].{key}"])
+
+
+@each("word", ["length", "content_filter"])
+def test_only_a_stop_has_a_stop_sequence(word: str) -> None:
+    read, _ = streamed({"delta": {"content": "a"}, "finish_reason": word, "stop_reason": "END"})
+    assert read.finish is not None
+    assert read.finish.stop_sequence is None
+
+
 def test_an_answer_that_names_its_speaker_comes_back() -> None:
     """MiniMax: the name has a space, which OpenAI refuses in a request."""
     body = chat_answer({"role": "assistant", "content": "ho", "name": "MiniMax AI"})

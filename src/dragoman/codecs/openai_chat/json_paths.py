@@ -14,6 +14,7 @@ from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
+from dragoman.codecs.openai_chat.response import MATCHED
 from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
@@ -32,7 +33,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
@@ -257,8 +258,9 @@ class _ResponsePaths:
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            is_empty = field.startswith("finish") and not self._completion.messages
-            return "$.choices" if is_empty else _answer_path(field)
+            if field.startswith("finish"):
+                return self._finish_path(field)
+            return _answer_path(field)
         path = f"$.choices[{message_index}]"
         if part_index is None:
             notes = (self._completion.messages[message_index].metadata or {}).get(FAMILY, {})
@@ -278,14 +280,21 @@ class _ResponsePaths:
         return f"{path}.message{_part_path(message, part_index, field, places)}"
 
 
+    def _finish_path(self, field: str) -> str:
+        messages = self._completion.messages
+        if not messages:
+            return "$.choices"
+        is_matched = field == "finish.stop_sequence"
+        keys = (inner_extra(family_notes(FAMILY, messages[0].metadata), "choice") or ()) if is_matched else ()
+        return f"$.choices[0].{next((key for key in MATCHED if MODELLED + key in keys), 'finish_reason')}"
+
+
 response_paths = paths_by_class(_ResponsePaths)
 
 
 @lru_cache(maxsize=512)
 def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
-    if head == "finish":
-        return "$.choices[0].finish_reason"
     if head == "logprobs":
         return "$.choices[0].logprobs"
     if field == "usage.service_tier":

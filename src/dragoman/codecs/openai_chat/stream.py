@@ -24,7 +24,13 @@ from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
 from dragoman.codecs.openai_chat.parts import decode_part
-from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, explained, usage_of
+from dragoman.codecs.openai_chat.response import (
+    decode_finish,
+    decode_usage,
+    explained,
+    usage_of,
+    with_matched_stop,
+)
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -493,6 +499,8 @@ class PayloadDecoder(EventDecoder):
         if not seen and candidate in self._refused:
             seen = (REFUSAL,)
         finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
+        if finish is not None and not candidate:
+            finish = with_matched_stop(finish, self._notes)
         return explained(finish, self._notes.get("error")) or Finish("unknown")
 
     # ── reasoning and signatures ──

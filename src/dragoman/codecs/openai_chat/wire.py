@@ -459,8 +459,15 @@ class ChoiceWire(Wire, frozen=True):
     stop_reason: Raw | UnsetType = UNSET
     seed: Raw | UnsetType = UNSET
 
-    # Perplexity; vLLM; Azure
-    further: ClassVar = ("delta", "routed_experts", "token_ids", "content_filter_result", "finish_details")
+    # Perplexity; SGLang; vLLM; Azure
+    further: ClassVar = (
+        "delta",
+        "matched_stop",
+        "routed_experts",
+        "token_ids",
+        "content_filter_result",
+        "finish_details",
+    )
 
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):
