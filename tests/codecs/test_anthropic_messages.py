@@ -1242,6 +1242,11 @@ FINISHES: list[tuple[str, ir.FinishReason]] = [
     ("compaction", "pause"),
     ("refusal", "refusal"),
     ("tomorrow", "unknown"),
+    # OpenAI's words, which some servers pass on
+    ("stop", "stop"),
+    ("length", "length"),
+    ("tool_calls", "tool_calls"),
+    ("content_filter", "content_filter"),
 ]
 
 

@@ -279,7 +279,6 @@ class _ResponsePaths:
             places = self._places[message_index] = _places(message)
         return f"{path}.message{_part_path(message, part_index, field, places)}"
 
-
     def _finish_path(self, field: str) -> str:
         messages = self._completion.messages
         if not messages:
