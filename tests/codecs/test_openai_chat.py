@@ -1203,7 +1203,8 @@ def test_a_message_in_place_of_a_delta_reports_its_further_keys() -> None:
     message = {"role": "assistant", "content": "a", "executed_tools": [1]}
     read, lost = streamed({"message": message, "finish_reason": "stop"})
     assert (read.messages[0].text, lost) == ("a", ["executed_tools"])
-    for nothing in (None, {}):
+    empty: tuple[Any, ...] = (None, {})
+    for nothing in empty:
         read, lost = streamed({"message": nothing, "finish_reason": "stop"})
         assert (read.messages[0].parts, lost) == ((), [])
 

@@ -137,7 +137,8 @@ def test_an_answer_brings_no_empty_text_that_its_client_may_not_return(sample: S
 @each("target", [name for name in BLANKLESS if name != "cohere-chat"])  # its blocks start before their text is known
 def test_a_stream_brings_no_empty_text_that_its_client_may_not_return(target: str, part: ir.AnyPart) -> None:
     call = ir.ToolCall("call_1", "f", {}, "{}")
-    start, said = [ir.StreamStart("r", "m"), ir.PartStart(0, part)], [ir.PartStart(1, call), ir.PartEnd(1)]
+    start: list[ir.AnyEvent] = [ir.StreamStart("r", "m"), ir.PartStart(0, part)]
+    said: list[ir.AnyEvent] = [ir.PartStart(1, call), ir.PartEnd(1)]
     for events in ([*start, ir.PartEnd(0), *said], [*start, *said, ir.PartEnd(0)]):
         encoder, decoder = dragoman.StreamEncoder(target), dragoman.StreamDecoder(target)
         data = encoder.encode([*events, ir.Finished(ir.Finish("tool_calls"))]) + encoder.close()
