@@ -503,6 +503,40 @@ def test_structured_output_both_ways(wire: dict[str, Any], output: ir.Structured
     assert written["response_format"] == wire
 
 
+@each("kind", ["json_object", "json_schema"])
+def test_a_schema_beside_the_type_of_the_format_is_the_schema(kind: str) -> None:
+    """Together, Fireworks and llama.cpp."""
+    body = request_body(response_format={"type": kind, "schema": SCHEMA})
+    request = dragoman.decode_request(body, NAME)
+    assert without_notes(request.output) == ir.StructuredOutput("schema", SCHEMA)
+    assert returns(body) is None
+    crossed = dragoman.translate_request(body, source=NAME, target="gemini")
+    assert crossed.body["generationConfig"]["responseJsonSchema"] == SCHEMA
+    named = {**body, "response_format": {**body["response_format"], "strict": True}}
+    lost = dragoman.translate_request(named, source=NAME, target="gemini").losses
+    assert [(loss.path, loss.severity) for loss in lost] == [("$.response_format.strict", "dropped")]
+    assert returns(named) is None
+
+
+@promise("law:2-nothing-vanishes")
+@each(
+    "wire",
+    [
+        {"type": "grammar", "grammar": "root ::= x"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "schema": None},
+        {"type": "json_schema", "schema": "x"},
+    ],
+)
+def test_a_format_that_is_not_understood_is_a_loss(wire: dict[str, Any]) -> None:
+    body = request_body(response_format=wire)
+    assert returns(body) is None
+    for target in FORMATS:
+        if target != NAME:
+            losses = dragoman.translate_request(body, source=NAME, target=target).losses
+            assert "$.response_format" in {loss.path for loss in losses if loss.severity == "dropped"}
+
+
 def test_text_format_is_the_default_written_out() -> None:
     assert dragoman.decode_request(request_body(response_format={"type": "text"}), NAME).output is None
     assert returns(request_body(response_format={"type": "text"})) is None
@@ -524,6 +558,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"presence_penalty": 0.5, "frequency_penalty": -0.5},
         {"presence_penalty": 0.5, "frequency_penalty": -0.5},
     ),
+    "top_k": ({"top_k": 5}, {"top_k": 5}),
     "n": ({"n": 2}, {"candidates": 2}),
     "stop": ({"stop": ["a", "b"]}, {"stop": ("a", "b")}),
     "seed": ({"seed": 7}, {"seed": 7}),
@@ -567,6 +602,69 @@ def test_settings_both_ways(name: str) -> None:
 )
 def test_other_settings_come_back(wire: dict[str, Any]) -> None:
     assert returns(request_body(**wire)) is None
+
+
+@each("value", [0, -1, 5.0, "5", [5], {}])
+def test_another_top_k_is_passed_on(value: object) -> None:
+    """With 0 and -1, servers of this format mean all tokens."""
+    body = request_body(top_k=value)
+    assert dragoman.decode_request(body, NAME).top_k is None
+    assert returns(body) is None
+
+
+def test_openai_gets_no_top_k_of_another_format() -> None:
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "top_k": 5}
+    crossed = dragoman.translate_request(body, source="anthropic-messages", target=NAME)
+    assert "top_k" not in crossed.body
+    assert "$.top_k" in {loss.path for loss in crossed.losses}
+
+
+@each(
+    ("wire", "settings"),
+    [
+        ({"thinking": {"type": "enabled"}}, ir.ReasoningSettings("on")),
+        ({"thinking": {"type": "disabled"}}, ir.ReasoningSettings("off")),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2048}}, ir.ReasoningSettings("on", None, 2048)),
+        ({"thinking": {"type": "enabled"}, "reasoning_effort": "high"}, ir.ReasoningSettings("on", "high")),
+        ({"thinking": {"type": "enabled"}, "reasoning_effort": "none"}, ir.ReasoningSettings("off", "none")),
+        ({"thinking": {"type": "enabled", "clear_thinking": False}}, ir.ReasoningSettings("on")),
+        ({"thinking": {"type": "tomorrow"}}, None),
+        ({"thinking": {"type": "enabled", "budget_tokens": 0}}, None),
+        ({"thinking": True}, None),
+        ({"thinking": {"type": "disabled"}, "reasoning": {"effort": "low"}}, ir.ReasoningSettings(None, "low")),
+    ],
+)
+def test_the_switch_of_reasoning_is_read_and_comes_back(
+    wire: dict[str, Any], settings: ir.ReasoningSettings | None
+) -> None:
+    """DeepSeek, GLM, Kimi and LiteLLM take Anthropic's object."""
+    body = request_body(**wire)
+    assert without_notes(dragoman.decode_request(body, NAME).reasoning) == settings
+    assert returns(body) is None
+
+
+def test_losses_of_the_switch_of_reasoning_lead_to_its_keys() -> None:
+    def lost(target: str, model: str, **fields: Any) -> list[str]:
+        encoded = dragoman.translate_request(request_body(**fields), source=NAME, target=target, model=model)
+        return [loss.path for loss in encoded.losses if loss.path not in {"$.max_completion_tokens"}]
+
+    limited = {"type": "enabled", "budget_tokens": 2048}
+    assert lost("ollama-chat", "qwen3", thinking=limited) == ["$.thinking.budget_tokens"]
+    assert lost("openai-responses", "gpt-5.1", thinking={"type": "enabled"}) == ["$.thinking.type"]
+    assert lost("ollama-chat", "qwen3", thinking={"type": "enabled", "odd": 1}) == ["$.thinking.odd"]
+    assert lost("gemini", "gemini-2.5-flash", thinking={"type": "enabled"}, reasoning_effort="high") == [
+        "$.reasoning_effort"
+    ]
+
+
+def test_a_changed_switch_of_reasoning_becomes_an_effort() -> None:
+    request = dragoman.decode_request(request_body(thinking={"type": "enabled", "odd": 1}), NAME)
+    assert request.reasoning is not None
+    changed = structs.replace(request, reasoning=structs.replace(request.reasoning, effort="low"))
+    encoded = dragoman.encode_request(changed, NAME)
+    assert "thinking" not in encoded.body
+    assert encoded.body["reasoning_effort"] == "low"
+    assert [loss.what for loss in encoded.losses] == ["odd"]
 
 
 def test_reasoning_off_is_effort_none() -> None:

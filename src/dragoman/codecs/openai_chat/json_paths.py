@@ -15,7 +15,8 @@ from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.response import MATCHED
-from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
+from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT, WHOLE_SWITCH
+from dragoman.codecs.openai_chat.tools import BARE_SCHEMA
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
     AnyPart,
@@ -25,6 +26,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    Metadata,
     Reasoning,
     Refusal,
     Request,
@@ -152,8 +154,9 @@ def _setting_path(request: Request, field: str) -> str:
     if head == "reasoning" and request.reasoning is None and head in notes:
         return f"$.{field}"  # OpenRouter's own key, not the setting
     if head == "reasoning" and request.reasoning is not None:
-        written = note(request.reasoning.metadata, FAMILY, WHOLE_OBJECT)
-        return "$.reasoning_effort" if written is UNSET else _path_in_object(rest, written)
+        return _reasoning_path(request.reasoning.metadata, rest)
+    if head == "output" and rest and note(_output_notes(request), FAMILY, BARE_SCHEMA) is not UNSET:
+        return f"$.response_format.{rest}"
     if head == "output" and rest:
         return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
     if head == "output":
@@ -161,6 +164,18 @@ def _setting_path(request: Request, field: str) -> str:
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
     return SETTINGS.path(head if head == "reasoning" else field)
+
+
+def _output_notes(request: Request) -> Metadata | None:
+    return None if request.output is None else request.output.metadata
+
+
+def _reasoning_path(metadata: Metadata | None, field: str) -> str:
+    if (written := note(metadata, FAMILY, WHOLE_OBJECT)) is not UNSET:
+        return _path_in_object(field, written)
+    if (written := note(metadata, FAMILY, WHOLE_SWITCH)) is not UNSET:
+        return _path_in_switch(field, written)
+    return "$.reasoning_effort"
 
 
 _OF_REASONING = {"budget_tokens": "max_tokens", "visible": "exclude", "mode": "enabled"}
@@ -171,6 +186,12 @@ def _path_in_object(field: str, written: dict[str, Any]) -> str:
     if key in written:
         return f"$.reasoning.{key}"
     return "$.reasoning_effort" if key in {"effort", "reasoning_effort"} else "$.reasoning"
+
+
+def _path_in_switch(field: str, written: dict[str, Any]) -> str:
+    if field in written:
+        return f"$.thinking.{field}"
+    return {"effort": "$.reasoning_effort", "mode": "$.thinking.type"}.get(field, "$.thinking")
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:

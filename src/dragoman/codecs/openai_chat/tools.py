@@ -35,7 +35,7 @@ from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.requests import parameters_of
-from dragoman.ir.values import parse_json
+from dragoman.ir.values import parse_json, to_raw
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
@@ -246,14 +246,25 @@ def _allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> Any:
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+BARE_SCHEMA = "~bare_schema"
+"""Note: the type of a format with the schema itself beside it, as Together, Fireworks and llama.cpp take it."""
 UNNAMED = {FAMILY: {"~name": Raw(b'"absent"')}}
 
 
 def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
     """Decode the output format; None for {"type": "text"}, which is the default."""
+    inner = wire.json_schema
+    if (
+        inner is UNSET
+        and wire.type in _OF_SCHEMAS
+        and wire.extra is not UNSET
+        and _is_mapping(wire.extra.get("schema"))
+    ):
+        extra = dict(wire.extra)
+        schema = extra.pop("schema")
+        return StructuredOutput("schema", schema, metadata={FAMILY: {**extra, BARE_SCHEMA: to_raw(wire.type)}})
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
-    inner = wire.json_schema
     if wire.type != "json_schema" or inner is UNSET:
         return None
     return StructuredOutput(
@@ -266,10 +277,19 @@ def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
     )
 
 
+_OF_SCHEMAS = frozenset({"json_object", "json_schema"})
+
+
+def _is_mapping(raw: Raw | None) -> bool:
+    return raw is not None and bytes(raw)[:1] == b"{"
+
+
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     extra = (output.metadata or {}).get(FAMILY, {})
     if output.kind == "json":
         return spliced(ResponseFormat("json_object"), extra)
+    if BARE_SCHEMA in extra:
+        return spliced(ResponseFormat(parse_json(extra[BARE_SCHEMA])), {**extra, "schema": to_raw(output.schema_held)})
     name = output.name
     if name is None and FAMILY not in (output.metadata or {}):
         name, output = required_name(output, request, log)

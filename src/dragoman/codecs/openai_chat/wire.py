@@ -5,7 +5,7 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -342,6 +342,13 @@ class ReasoningObject(Struct, frozen=True):
     max_tokens: Annotated[int, Meta(gt=0)] | None = None
     enabled: bool | None = None
     exclude: bool | None = None
+
+
+class ThinkingObject(Struct, frozen=True):
+    """Anthropic's switch of reasoning, which DeepSeek, GLM, Kimi and LiteLLM take too."""
+
+    type: Literal["enabled", "disabled"]
+    budget_tokens: Annotated[int, Meta(gt=0)] | None = None
 
 
 class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
