@@ -643,10 +643,69 @@ def test_the_switch_of_reasoning_is_read_and_comes_back(
     assert returns(body) is None
 
 
+SHAPED: list[dict[str, Any]] = [
+    {"type": "function", "name": "f", "description": "F", "parameters": SCHEMA, "strict": True},
+    {"name": "f", "description": "F", "input_schema": SCHEMA, "strict": True},
+]
+
+
+@each("shape", SHAPED)
+def test_a_function_in_the_shape_of_another_api_is_that_function(shape: dict[str, Any]) -> None:
+    """Cursor sends the tools of Responses, and for Claude those of Messages."""
+    body = request_body(tools=[{**shape, "odd": 1}])
+    (tool,) = dragoman.decode_request(body, NAME).tools
+    assert without_notes(tool) == ir.ToolDefinition("f", "F", SCHEMA, strict=True)
+    assert returns(body) is None
+    lost = dragoman.translate_request(body, source=NAME, target="ollama-chat").losses
+    schema = "parameters" if "parameters" in shape else "input_schema"
+    assert {loss.path for loss in lost} >= {"$.tools[0].odd", "$.tools[0].strict"}
+    assert all(loss.path.removeprefix("$.tools[0].").partition(".")[0] in {"odd", "strict", schema} for loss in lost)
+    nested = dragoman.translate_request(request_body(tools=[shape]), source=NAME, target="vllm").body["tools"]
+    function = {"name": "f", "description": "F", "parameters": SCHEMA, "strict": True}
+    assert nested == [{"type": "function", "function": function}]
+
+
+@each("shape", SHAPED)
+def test_a_changed_function_is_written_in_the_shape_of_this_api(shape: dict[str, Any]) -> None:
+    request = dragoman.decode_request(request_body(tools=[shape]), NAME)
+    (tool,) = request.tools
+    changed = structs.replace(request, tools=(structs.replace(tool, name="g"),))
+    (written,) = dragoman.encode_request(changed, NAME).body["tools"]
+    assert written["function"]["name"] == "g"
+
+
+@promise("law:10-bad-input-good-words")
+@each(
+    ("tool", "path"),
+    [
+        ({"type": "function"}, "$.tools[0]"),
+        ({"type": "function", "name": 5}, "$.tools[0].name"),
+        ({"type": "function", "function": {}}, "$.tools[0].function"),
+    ],
+)
+def test_a_function_without_a_name_is_an_error(tool: dict[str, Any], path: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        dragoman.decode_request(request_body(tools=[tool]), NAME)
+    assert error.value.path == path
+
+
+@each(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "f", "odd": 1}, "name": "f", "description": "x", "odd": 2},
+        {"name": "f", "input_schema": "x"},
+        {"name": "f", "input_schema": SCHEMA, "description": 5},
+        {"name": 5, "input_schema": SCHEMA},
+    ],
+)
+def test_other_odd_tools_come_back(tool: dict[str, Any]) -> None:
+    assert returns(request_body(tools=[tool])) is None
+
+
 def test_losses_of_the_switch_of_reasoning_lead_to_its_keys() -> None:
     def lost(target: str, model: str, **fields: Any) -> list[str]:
         encoded = dragoman.translate_request(request_body(**fields), source=NAME, target=target, model=model)
-        return [loss.path for loss in encoded.losses if loss.path not in {"$.max_completion_tokens"}]
+        return [loss.path for loss in encoded.losses if loss.path != "$.max_completion_tokens"]
 
     limited = {"type": "enabled", "budget_tokens": 2048}
     assert lost("ollama-chat", "qwen3", thinking=limited) == ["$.thinking.budget_tokens"]

@@ -16,7 +16,7 @@ from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.response import MATCHED
 from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT, WHOLE_SWITCH
-from dragoman.codecs.openai_chat.tools import BARE_SCHEMA
+from dragoman.codecs.openai_chat.tools import BARE_SCHEMA, SCHEMA_KEYS, SHAPE
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
     AnyPart,
@@ -155,19 +155,19 @@ def _setting_path(request: Request, field: str) -> str:
         return f"$.{field}"  # OpenRouter's own key, not the setting
     if head == "reasoning" and request.reasoning is not None:
         return _reasoning_path(request.reasoning.metadata, rest)
-    if head == "output" and rest and note(_output_notes(request), FAMILY, BARE_SCHEMA) is not UNSET:
-        return f"$.response_format.{rest}"
-    if head == "output" and rest:
-        return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
     if head == "output":
-        return "$.response_format"
+        return _output_path(request, rest)
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
     return SETTINGS.path(head if head == "reasoning" else field)
 
 
-def _output_notes(request: Request) -> Metadata | None:
-    return None if request.output is None else request.output.metadata
+def _output_path(request: Request, field: str) -> str:
+    if not field:
+        return "$.response_format"
+    notes = None if request.output is None else request.output.metadata
+    is_within = field.partition(".")[0] in _OF_A_SCHEMA and note(notes, FAMILY, BARE_SCHEMA) is UNSET
+    return f"$.response_format.{'json_schema.' if is_within else ''}{field}"
 
 
 def _reasoning_path(metadata: Metadata | None, field: str) -> str:
@@ -199,6 +199,11 @@ def _tool_path(request: Request, index: int, field: str) -> str:
     if HOSTED.is_setting(tool):
         return f"$.{next(iter(tool.definition))}"  # type: ignore[union-attr, arg-type]
     path = f"$.tools[{index}]"
+    shape = note(getattr(tool, "metadata", None), FAMILY, SHAPE)
+    if shape is not UNSET:
+        head, dot, rest = field.partition(".")
+        key = next((key for key in SCHEMA_KEYS if key in shape), head) if head == "parameters" else head
+        return f"{path}.{key}{dot}{rest}" if field else path
     inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"

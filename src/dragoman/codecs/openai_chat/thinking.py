@@ -69,7 +69,7 @@ def _decode_switch(extra: Extra, effort: str | None) -> ReasoningSettings | None
 
 
 def _notes(raw: Raw, whole: str, known: frozenset[str], effort: str | None) -> Extra:
-    """Return the notes on an object. Its further keys are also noted separately: other targets report them as losses."""
+    """Return the notes on an object; its further keys are noted separately too, so that other targets report them."""
     notes = {key: value for key, value in _entries(raw).items() if key not in known and key[:1] != "~"}
     notes[whole] = Raw(bytes(raw))
     if effort is not None:

@@ -240,6 +240,21 @@ class CustomTool(Wire, frozen=True, tag="custom"):
 AnyTool: TypeAlias = FunctionTool | CustomTool | Unmodelled
 
 
+class FlatTool(Wire, frozen=True, tag="function"):
+    """A function in this shape, or as the Responses API writes it: Cursor sends such tools."""
+
+    function: FunctionDefinition | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    description: str | None | UnsetType = UNSET
+    parameters: Raw | UnsetType = UNSET
+    strict: bool | None | UnsetType = UNSET
+
+    further: ClassVar = ("cache_control", "defer_loading", "eager_input_streaming")
+
+
+WiderTool: TypeAlias = FlatTool | CustomTool | Unmodelled
+
+
 class Named(Wire, frozen=True):
     name: str
 
