@@ -1338,9 +1338,9 @@ def test_what_compatible_servers_say_reads_alike_when_streamed(name: str, key: s
     """As one delta, or as a message in place of a delta. Streams have no empty texts, and calls come last."""
     wire, message = TOLERATED[name]
     read, _ = streamed({key: wire, "finish_reason": "tool_calls" if message.tool_calls else "stop"})
-    said = [part for part in message.parts if part != ir.Text("")]
-    said.sort(key=lambda part: isinstance(part, ir.ToolCall))
-    assert [_without_text(part) for part in without_notes(read.messages[0]).parts] == [*map(_without_text, said)]
+    expected = [part for part in message.parts if part != ir.Text("")]
+    expected.sort(key=lambda part: isinstance(part, ir.ToolCall))
+    assert [_without_text(part) for part in without_notes(read.messages[0]).parts] == [*map(_without_text, expected)]
 
 
 def _without_text(part: ir.AnyPart) -> ir.AnyPart:

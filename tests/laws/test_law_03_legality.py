@@ -129,8 +129,8 @@ def test_an_answer_brings_no_empty_text_that_its_client_may_not_return(sample: S
             read = dragoman.decode_response(written.content, target)
         except (DecodeError, EncodeError):
             continue  # refused, or an answer that failed, which is an error body there
-        said = [part for message in read.messages for part in message.parts if isinstance(part, ir.Text)]
-        assert [part for part in said if not part.text and part.signature is None] == []
+        texts = [part for message in read.messages for part in message.parts if isinstance(part, ir.Text)]
+        assert [part for part in texts if not part.text and part.signature is None] == []
 
 
 @each("part", [ir.Text(""), ir.Refusal("")])
@@ -138,8 +138,8 @@ def test_an_answer_brings_no_empty_text_that_its_client_may_not_return(sample: S
 def test_a_stream_brings_no_empty_text_that_its_client_may_not_return(target: str, part: ir.AnyPart) -> None:
     call = ir.ToolCall("call_1", "f", {}, "{}")
     start: list[ir.AnyEvent] = [ir.StreamStart("r", "m"), ir.PartStart(0, part)]
-    said: list[ir.AnyEvent] = [ir.PartStart(1, call), ir.PartEnd(1)]
-    for events in ([*start, ir.PartEnd(0), *said], [*start, *said, ir.PartEnd(0)]):
+    calling: list[ir.AnyEvent] = [ir.PartStart(1, call), ir.PartEnd(1)]
+    for events in ([*start, ir.PartEnd(0), *calling], [*start, *calling, ir.PartEnd(0)]):
         encoder, decoder = dragoman.StreamEncoder(target), dragoman.StreamDecoder(target)
         data = encoder.encode([*events, ir.Finished(ir.Finish("tool_calls"))]) + encoder.close()
         answer = dragoman.accumulate([*decoder.feed(data), *decoder.close()])

@@ -98,8 +98,8 @@ def _without_empty_texts(completion: Completion, log: LossLog) -> Completion:
     for message in completion.messages:
         content = message.content_held
         if type(content) is tuple:
-            spoken = tuple([part for part in content if not _says_nothing(part, log)])
-            messages.append(message if len(spoken) == len(content) else log.replace(message, parts=spoken))
+            kept = tuple([part for part in content if not _says_nothing(part, log)])
+            messages.append(message if len(kept) == len(content) else log.replace(message, parts=kept))
         else:
             messages.append(message if content else log.replace(message, parts=()))
     if all(new is old for new, old in zip(messages, completion.messages, strict=True)):

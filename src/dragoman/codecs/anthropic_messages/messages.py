@@ -331,9 +331,9 @@ def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, 
 
 
 def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
-    """Decode a call whose `input` is missing or null, so that it has no arguments, or another value that is no object.
+    """Decode a call whose `input` is not an object: missing or null means no arguments.
 
-    Such a value is kept as text, and is not run.
+    Any other value is kept as text, and is not run.
     """
     arguments: Raw | UnsetType = EMPTY_OBJECT
     text, spelled = None, Raw(b'"absent"') if wire.input is UNSET else wire.input

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.listed_pages import LISTED
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.codecs.thinking_blocks import BLOCKS, blocks_in
+from dragoman.codecs.thinking_blocks import BLOCKS, blocks_in, squeezed
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -92,11 +92,6 @@ def _read_blocks(extra: Extra, parts: list[Reasoning]) -> None:
     elif squeezed("".join(part.text for part in blocks)) != squeezed("".join(part.text for part in parts)):
         return
     extra[MODELLED + BLOCKS] = extra.pop(BLOCKS)
-
-
-def squeezed(text: str) -> str:
-    """Remove white space for comparison: servers join the pieces with different separators."""
-    return "".join(text.split())
 
 
 def _raw_items(raw: Raw | None) -> list[Raw]:

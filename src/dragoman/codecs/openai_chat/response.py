@@ -123,28 +123,26 @@ MATCHED = ("stop_reason", "matched_stop")
 """Keys of a choice in which vLLM and SGLang name the stop sequence that matched."""
 
 
-def with_matched_stop(finish: Finish, keys: Extra) -> Finish:
+def explained(finish: Finish | None, keys: Extra) -> Finish | None:
+    """Return the finish with what the keys beside it say: why it failed, or which stop sequence matched."""
+    if finish is None or finish.reason == "stop":
+        return finish and _with_matched_stop(finish, keys)
+    parsed = parse_json(keys["error"]) if finish.reason == "error" and "error" in keys else None
+    message = parsed.get("message") if isinstance(parsed, dict) else None  # OpenRouter
+    return structs.replace(finish, explanation=message) if isinstance(message, str) and message else finish
+
+
+def _with_matched_stop(finish: Finish, keys: Extra) -> Finish:
     """Return the finish with the stop sequence that these keys name; its key becomes a note.
 
     A number is a token of the model instead, and some servers repeat the finish reason there.
     """
-    if finish.reason != "stop":
-        return finish
     for key in MATCHED:
         text = parse_json(keys[key]) if key in keys else None
         if isinstance(text, str) and text not in _DECODE_FINISH:
             keys[MODELLED + key] = keys.pop(key)
             return structs.replace(finish, stop_sequence=text)
     return finish
-
-
-def explained(finish: Finish | None, error: Raw | None) -> Finish | None:
-    """Return the finish of a failed choice with the message that OpenRouter puts beside it."""
-    if finish is None or finish.reason != "error" or error is None:
-        return finish
-    parsed = parse_json(error)
-    message = parsed.get("message") if isinstance(parsed, dict) else None
-    return structs.replace(finish, explanation=message) if isinstance(message, str) and message else finish
 
 
 def encode_finish(finish: Finish | None, source: str | None, log: LossLog, completion: Completion) -> str | None:
@@ -332,8 +330,6 @@ def decode_response(body: bytes) -> Completion:
         message, finish = _decode_choice(choice, position, seed)
         if not has_roles:
             message = _without_role(message)
-        if finish is not None and finish.reason == "error" and choice.extra is not UNSET:
-            finish = explained(finish, choice.extra.get("error"))
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
         if choice.logprobs is not UNSET and choice.logprobs != NULL and (tokens := read_choice(choice.logprobs)):
@@ -389,8 +385,8 @@ def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> tuple[Messag
             raise error.within(f"$.choices[{position}].message") from error
     finish = decode_finish(choice.finish_reason, message)
     keys = _choice_keys(choice)
-    if keys is not None and finish is not None:
-        finish = with_matched_stop(finish, keys)
+    if keys is not None:
+        finish = explained(finish, keys)
     return _decode_choice_notes(message, choice, position, keys), finish
 
 

@@ -24,13 +24,7 @@ from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL
 from dragoman.codecs.openai_chat.parts import decode_part
-from dragoman.codecs.openai_chat.response import (
-    decode_finish,
-    decode_usage,
-    explained,
-    usage_of,
-    with_matched_stop,
-)
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, explained, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
 from dragoman.codecs.openai_chat.stream_wire import (
     CallFragment,
@@ -499,9 +493,10 @@ class PayloadDecoder(EventDecoder):
         if not seen and candidate in self._refused:
             seen = (REFUSAL,)
         finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
-        if finish is not None and not candidate:
-            finish = with_matched_stop(finish, self._notes)
-        return explained(finish, self._notes.get("error")) or Finish("unknown")
+        notes = self._notes
+        # Other keys of choices are noted for the first candidate only.
+        keys = {key: notes[key] for key in ("error",) if key in notes} if candidate else notes
+        return explained(finish, keys) or Finish("unknown")
 
     # ── reasoning and signatures ──
 
@@ -532,7 +527,7 @@ class PayloadDecoder(EventDecoder):
             lane.whole(part)
             return
         # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
-        repeats = beside and foreign_signatures.squeezed(part.text) in foreign_signatures.squeezed(beside)
+        repeats = beside and thinking_blocks.squeezed(part.text) in thinking_blocks.squeezed(beside)
         if part.text and not repeats and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
             self._think(lane, part.text)
         if part.signature is not None:

@@ -118,8 +118,8 @@ def _unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) 
         return None
     raw, beside = notes[whole], notes.get(_EFFORT_BESIDE)
     effort = None if beside is None else parse_json(beside)
-    said = _settings(_object(raw), effort) if key == OBJECT else _switched(_switch(raw), effort)
-    if said != structs.replace(settings, metadata=None):
+    written = _settings(_object(raw), effort) if key == OBJECT else _switched(_switch(raw), effort)
+    if written != structs.replace(settings, metadata=None):
         return None
     return UNSET if effort is None else effort, {key: raw}
 

@@ -186,8 +186,8 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
 def _is_shaped(tool: ToolDefinition, shape: dict[str, Any]) -> bool:
     """Whether the object still says what the tool is."""
     schema = next((shape[key] for key in SCHEMA_KEYS if shape.get(key) is not None), None)
-    said = (shape["name"], shape.get("description"), schema, shape.get("strict"))
-    return said == (tool.name, tool.description, tool.parameters, tool.strict) and tool.cache is None
+    written = (shape["name"], shape.get("description"), schema, shape.get("strict"))
+    return written == (tool.name, tool.description, tool.parameters, tool.strict) and tool.cache is None
 
 
 _WRITERS = {
