@@ -82,7 +82,7 @@ def _write_top_k(value: int, request: Request, log: LossLog) -> WireValue:
     """Return the setting to servers of this format that the client knows: OpenAI refuses it."""
     if request.origin == FAMILY:
         return value
-    log.drop(request, "top_k", "top k", "this API has no such setting")
+    log.drop(request, "top_k", "top_k", "this API has no such setting")
     return UNSET
 
 
