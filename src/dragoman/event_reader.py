@@ -21,6 +21,8 @@ from dragoman.ir import AnyEvent, Failure, FailureKind, PartDelta, PartEnd, Part
 _BROKEN = (DecodeError, *MALFORMED)
 
 _NO_TEXTS: Texts = {}
+_NOTHING = b"null"
+"""Some servers put it between their events."""
 
 Change = Callable[[list[AnyEvent]], list[AnyEvent]]
 
@@ -78,7 +80,12 @@ class EventReader:
             for payload in self.framing.feed(chunk):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are passed on unparsed must be text too
-                decoded = decoder.decode(payload)
+                try:
+                    decoded = decoder.decode(payload)
+                except _BROKEN:
+                    if payload != _NOTHING:
+                        raise
+                    continue
                 if decoded:
                     # Added to the account at once: decoding the next payload may refer to this text.
                     event = decoded[0]

@@ -313,6 +313,10 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         assistant(TOOL_USE | {"input": {"unparsed_arguments": "{oops"}}),
         from_assistant(ir.ToolCall("toolu_1", "f", arguments_text="{oops")),
     ),
+    "call whose input is null": (
+        assistant(TOOL_USE | {"input": None}),
+        from_assistant(ir.ToolCall("toolu_1", "f", {}, metadata={FAMILY: {"~input": Raw(b"null")}})),
+    ),
     "server tool": (
         assistant(SERVER_CALL, SERVER_RESULT),
         from_assistant(
@@ -1249,6 +1253,11 @@ FINISHES: list[tuple[str, ir.FinishReason]] = [
     ("compaction", "pause"),
     ("refusal", "refusal"),
     ("tomorrow", "unknown"),
+    # OpenAI's words, which some servers pass on
+    ("stop", "stop"),
+    ("length", "length"),
+    ("tool_calls", "tool_calls"),
+    ("content_filter", "content_filter"),
 ]
 
 

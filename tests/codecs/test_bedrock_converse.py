@@ -158,6 +158,10 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         assistant_turns({"toolUse": {"toolUseId": "t", "name": "f", "input": "abc"}}),
         by_assistant(ir.ToolCall("t", "f", arguments_text='"abc"', metadata=noted(_input="abc"))),
     ),
+    "call whose input is null": (
+        assistant_turns({"toolUse": {"toolUseId": "t", "name": "f", "input": None}}),
+        by_assistant(ir.ToolCall("t", "f", {}, metadata=noted(_input=None))),
+    ),
     "result of text": (result({"text": "22"}), answered("text", "22")),
     "result that succeeded": (
         result({"text": "22"}, status="success"),

@@ -12,7 +12,7 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, StreamError
 from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
@@ -221,7 +221,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
             "function_call": {"name": "", "arguments": ""},
             "tool_calls": [{**WIRE_CALL, "custom": {"name": "", "input": ""}}],
         },
-        ir.Message("assistant", (ir.Text(""), ir.Refusal(""), CALL)),
+        ir.Message("assistant", (ir.Text(""), CALL)),
     ),
     "reasoning_content (DeepSeek)": (
         {"role": "assistant", "content": "ho", "reasoning_content": "hm"},
@@ -230,6 +230,14 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
     "reasoning (Groq, vLLM)": (
         {"role": "assistant", "content": "ho", "reasoning": "hm"},
         ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "reasoning_text (Copilot)": (
+        {"role": "assistant", "content": "ho", "reasoning_text": "hm", "reasoning_opaque": "b3A="},
+        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "a call in both spellings (llama-cpp-python)": (
+        {"role": "assistant", "content": None, "function_call": WIRE_CALL["function"], "tool_calls": [WIRE_CALL]},
+        ir.Message("assistant", (CALL,)),
     ),
     "thinking parts (Mistral)": (
         {
@@ -495,6 +503,40 @@ def test_structured_output_both_ways(wire: dict[str, Any], output: ir.Structured
     assert written["response_format"] == wire
 
 
+@each("kind", ["json_object", "json_schema"])
+def test_a_schema_beside_the_type_of_the_format_is_the_schema(kind: str) -> None:
+    """Together, Fireworks and llama.cpp."""
+    body = request_body(response_format={"type": kind, "schema": SCHEMA})
+    request = dragoman.decode_request(body, NAME)
+    assert without_notes(request.output) == ir.StructuredOutput("schema", SCHEMA)
+    assert returns(body) is None
+    crossed = dragoman.translate_request(body, source=NAME, target="gemini")
+    assert crossed.body["generationConfig"]["responseJsonSchema"] == SCHEMA
+    named = {**body, "response_format": {**body["response_format"], "strict": True}}
+    lost = dragoman.translate_request(named, source=NAME, target="gemini").losses
+    assert [(loss.path, loss.severity) for loss in lost] == [("$.response_format.strict", "dropped")]
+    assert returns(named) is None
+
+
+@promise("law:2-nothing-vanishes")
+@each(
+    "wire",
+    [
+        {"type": "grammar", "grammar": "root ::= x"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "schema": None},
+        {"type": "json_schema", "schema": "x"},
+    ],
+)
+def test_a_format_that_is_not_understood_is_a_loss(wire: dict[str, Any]) -> None:
+    body = request_body(response_format=wire)
+    assert returns(body) is None
+    for target in FORMATS:
+        if target != NAME:
+            losses = dragoman.translate_request(body, source=NAME, target=target).losses
+            assert "$.response_format" in {loss.path for loss in losses if loss.severity == "dropped"}
+
+
 def test_text_format_is_the_default_written_out() -> None:
     assert dragoman.decode_request(request_body(response_format={"type": "text"}), NAME).output is None
     assert returns(request_body(response_format={"type": "text"})) is None
@@ -516,6 +558,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"presence_penalty": 0.5, "frequency_penalty": -0.5},
         {"presence_penalty": 0.5, "frequency_penalty": -0.5},
     ),
+    "top_k": ({"top_k": 5}, {"top_k": 5}),
     "n": ({"n": 2}, {"candidates": 2}),
     "stop": ({"stop": ["a", "b"]}, {"stop": ("a", "b")}),
     "seed": ({"seed": 7}, {"seed": 7}),
@@ -559,6 +602,128 @@ def test_settings_both_ways(name: str) -> None:
 )
 def test_other_settings_come_back(wire: dict[str, Any]) -> None:
     assert returns(request_body(**wire)) is None
+
+
+@each("value", [0, -1, 5.0, "5", [5], {}])
+def test_another_top_k_is_passed_on(value: object) -> None:
+    """With 0 and -1, servers of this format mean all tokens."""
+    body = request_body(top_k=value)
+    assert dragoman.decode_request(body, NAME).top_k is None
+    assert returns(body) is None
+
+
+def test_openai_gets_no_top_k_of_another_format() -> None:
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "top_k": 5}
+    crossed = dragoman.translate_request(body, source="anthropic-messages", target=NAME)
+    assert "top_k" not in crossed.body
+    assert "$.top_k" in {loss.path for loss in crossed.losses}
+
+
+@each(
+    ("wire", "settings"),
+    [
+        ({"thinking": {"type": "enabled"}}, ir.ReasoningSettings("on")),
+        ({"thinking": {"type": "disabled"}}, ir.ReasoningSettings("off")),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2048}}, ir.ReasoningSettings("on", None, 2048)),
+        ({"thinking": {"type": "enabled"}, "reasoning_effort": "high"}, ir.ReasoningSettings("on", "high")),
+        ({"thinking": {"type": "enabled"}, "reasoning_effort": "none"}, ir.ReasoningSettings("off", "none")),
+        ({"thinking": {"type": "enabled", "clear_thinking": False}}, ir.ReasoningSettings("on")),
+        ({"thinking": {"type": "tomorrow"}}, None),
+        ({"thinking": {"type": "enabled", "budget_tokens": 0}}, None),
+        ({"thinking": True}, None),
+        ({"thinking": {"type": "disabled"}, "reasoning": {"effort": "low"}}, ir.ReasoningSettings(None, "low")),
+    ],
+)
+def test_the_switch_of_reasoning_is_read_and_comes_back(
+    wire: dict[str, Any], settings: ir.ReasoningSettings | None
+) -> None:
+    """DeepSeek, GLM, Kimi and LiteLLM take Anthropic's object."""
+    body = request_body(**wire)
+    assert without_notes(dragoman.decode_request(body, NAME).reasoning) == settings
+    assert returns(body) is None
+
+
+SHAPED: list[dict[str, Any]] = [
+    {"type": "function", "name": "f", "description": "F", "parameters": SCHEMA, "strict": True},
+    {"name": "f", "description": "F", "input_schema": SCHEMA, "strict": True},
+]
+
+
+@each("shape", SHAPED)
+def test_a_function_in_the_shape_of_another_api_is_that_function(shape: dict[str, Any]) -> None:
+    """Cursor sends the tools of Responses, and for Claude those of Messages."""
+    body = request_body(tools=[{**shape, "odd": 1}])
+    (tool,) = dragoman.decode_request(body, NAME).tools
+    assert without_notes(tool) == ir.ToolDefinition("f", "F", SCHEMA, strict=True)
+    assert returns(body) is None
+    lost = dragoman.translate_request(body, source=NAME, target="ollama-chat").losses
+    schema = "parameters" if "parameters" in shape else "input_schema"
+    assert {loss.path for loss in lost} >= {"$.tools[0].odd", "$.tools[0].strict"}
+    assert all(loss.path.removeprefix("$.tools[0].").partition(".")[0] in {"odd", "strict", schema} for loss in lost)
+    nested = dragoman.translate_request(request_body(tools=[shape]), source=NAME, target="vllm").body["tools"]
+    function = {"name": "f", "description": "F", "parameters": SCHEMA, "strict": True}
+    assert nested == [{"type": "function", "function": function}]
+
+
+@each("shape", SHAPED)
+def test_a_changed_function_is_written_in_the_shape_of_this_api(shape: dict[str, Any]) -> None:
+    request = dragoman.decode_request(request_body(tools=[shape]), NAME)
+    (tool,) = request.tools
+    changed = structs.replace(request, tools=(structs.replace(tool, name="g"),))
+    (written,) = dragoman.encode_request(changed, NAME).body["tools"]
+    assert written["function"]["name"] == "g"
+
+
+@promise("law:10-bad-input-good-words")
+@each(
+    ("tool", "path"),
+    [
+        ({"type": "function"}, "$.tools[0]"),
+        ({"type": "function", "name": 5}, "$.tools[0].name"),
+        ({"type": "function", "function": {}}, "$.tools[0].function"),
+    ],
+)
+def test_a_function_without_a_name_is_an_error(tool: dict[str, Any], path: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        dragoman.decode_request(request_body(tools=[tool]), NAME)
+    assert error.value.path == path
+
+
+@each(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "f", "odd": 1}, "name": "f", "description": "x", "odd": 2},
+        {"name": "f", "input_schema": "x"},
+        {"name": "f", "input_schema": SCHEMA, "description": 5},
+        {"name": 5, "input_schema": SCHEMA},
+    ],
+)
+def test_other_odd_tools_come_back(tool: dict[str, Any]) -> None:
+    assert returns(request_body(tools=[tool])) is None
+
+
+def test_losses_of_the_switch_of_reasoning_lead_to_its_keys() -> None:
+    def lost(target: str, model: str, **fields: Any) -> list[str]:
+        encoded = dragoman.translate_request(request_body(**fields), source=NAME, target=target, model=model)
+        return [loss.path for loss in encoded.losses if loss.path != "$.max_completion_tokens"]
+
+    limited = {"type": "enabled", "budget_tokens": 2048}
+    assert lost("ollama-chat", "qwen3", thinking=limited) == ["$.thinking.budget_tokens"]
+    assert lost("openai-responses", "gpt-5.1", thinking={"type": "enabled"}) == ["$.thinking.type"]
+    assert lost("ollama-chat", "qwen3", thinking={"type": "enabled", "odd": 1}) == ["$.thinking.odd"]
+    assert lost("gemini", "gemini-2.5-flash", thinking={"type": "enabled"}, reasoning_effort="high") == [
+        "$.reasoning_effort"
+    ]
+
+
+def test_a_changed_switch_of_reasoning_becomes_an_effort() -> None:
+    request = dragoman.decode_request(request_body(thinking={"type": "enabled", "odd": 1}), NAME)
+    assert request.reasoning is not None
+    changed = structs.replace(request, reasoning=structs.replace(request.reasoning, effort="low"))
+    encoded = dragoman.encode_request(changed, NAME)
+    assert "thinking" not in encoded.body
+    assert encoded.body["reasoning_effort"] == "low"
+    assert [loss.what for loss in encoded.losses] == ["odd"]
 
 
 def test_reasoning_off_is_effort_none() -> None:
@@ -1114,6 +1279,35 @@ def test_how_compatible_servers_say_that_an_answer_broke_off(word: str, reason: 
     assert difference(body, json.loads(dragoman.encode_response(read, NAME).json())) is None
 
 
+@each("key", ["stop_reason", "matched_stop"])
+@each(("value", "sequence"), [("END", "END"), (151645, None), ("end_turn", None), ("", None), (None, None)])
+def test_the_stop_sequence_that_vllm_and_sglang_name_arrives(key: str, value: object, sequence: str | None) -> None:
+    choice = {"index": 0, "logprobs": None, "finish_reason": "stop", key: value}
+    body = {**chat_answer({"role": "assistant", "content": "a"}), "choices": [choice]}
+    body["choices"][0]["message"] = {"role": "assistant", "content": "a"}
+    whole = dragoman.translate_response(body, source=NAME, target="anthropic-messages")
+    assert (whole.body["stop_reason"], whole.body["stop_sequence"]) == (
+        "end_turn" if sequence is None else "stop_sequence",
+        sequence,
+    )
+    assert not [loss for loss in whole.losses if loss.severity == "dropped"]
+    read, lost = streamed({"delta": {"content": "a"}}, {"delta": {}, "finish_reason": "stop", key: value})
+    assert read.finish is not None
+    assert read.finish.stop_sequence == sequence
+    assert lost == ([] if sequence is None else ["matched stop sequence"])
+    assert dragoman.translate_response(body, source=NAME, target=NAME).body == body
+    crossed = dragoman.translate_response(body, source=NAME, target="gemini")
+    dropped = [loss.path for loss in crossed.losses if loss.severity == "dropped"]
+    assert dropped == ([] if sequence is None else [f"$.choices[0].{key}"])
+
+
+@each("word", ["length", "content_filter"])
+def test_only_a_stop_has_a_stop_sequence(word: str) -> None:
+    read, _ = streamed({"delta": {"content": "a"}, "finish_reason": word, "stop_reason": "END"})
+    assert read.finish is not None
+    assert read.finish.stop_sequence is None
+
+
 def test_an_answer_that_names_its_speaker_comes_back() -> None:
     """MiniMax: the name has a space, which OpenAI refuses in a request."""
     body = chat_answer({"role": "assistant", "content": "ho", "name": "MiniMax AI"})
@@ -1135,6 +1329,100 @@ def streamed(*choices: dict[str, Any], **last: Any) -> tuple[ir.Completion, list
     stream.close()
     read = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
     return read, [loss.what for loss in stream.losses if loss.severity == "dropped"]
+
+
+@promise("law:5-streams-tell-the-same-story")
+@each("key", ["delta", "message"])
+@each("name", [name for name, (wire, _) in TOLERATED.items() if wire["role"] == "assistant"])
+def test_what_compatible_servers_say_reads_alike_when_streamed(name: str, key: str) -> None:
+    """As one delta, or as a message in place of a delta. Streams have no empty texts, and calls come last."""
+    wire, message = TOLERATED[name]
+    read, _ = streamed({key: wire, "finish_reason": "tool_calls" if message.tool_calls else "stop"})
+    expected = [part for part in message.parts if part != ir.Text("")]
+    expected.sort(key=lambda part: isinstance(part, ir.ToolCall))
+    assert [_without_text(part) for part in without_notes(read.messages[0]).parts] == [*map(_without_text, expected)]
+
+
+def _without_text(part: ir.AnyPart) -> ir.AnyPart:
+    """A call without the spelling of its arguments, which a whole body may give as an object."""
+    return structs.replace(part, arguments_text=None) if isinstance(part, ir.ToolCall) else part
+
+
+def test_a_message_beside_deltas_repeats_the_answer() -> None:
+    """Perplexity."""
+    whole = {"message": {"role": "assistant", "content": "ab"}, "finish_reason": "stop"}
+    for last in ({**whole, "delta": {"content": "b"}}, {**whole, "delta": {}}, whole):
+        read, _ = streamed({"delta": {"content": "a"}, "message": {"content": "a"}}, {"delta": {}}, last)
+        assert read.messages[0].text == ("ab" if last.get("delta") else "a")
+
+
+def test_a_message_in_place_of_a_delta_reports_its_further_keys() -> None:
+    message = {"role": "assistant", "content": "a", "executed_tools": [1]}
+    read, lost = streamed({"message": message, "finish_reason": "stop"})
+    assert (read.messages[0].text, lost) == ("a", ["executed_tools"])
+    empty: tuple[Any, ...] = (None, {})
+    for nothing in empty:
+        read, lost = streamed({"message": nothing, "finish_reason": "stop"})
+        assert (read.messages[0].parts, lost) == ((), [])
+
+
+@promise("law:10-bad-input-good-words")
+def test_a_message_in_place_of_a_delta_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(StreamError, match="content"):
+        streamed({"message": {"content": 5}, "finish_reason": "stop"})
+
+
+def test_an_empty_refusal_refuses_nothing() -> None:
+    """Snowflake sends every optional member."""
+    message = {"role": "assistant", "content": "ho", "refusal": ""}
+    whole = dragoman.decode_response(chat_answer(message), NAME)
+    read, _ = streamed({"delta": message, "finish_reason": "stop"})
+    for answer in (whole, read):
+        assert (answer.messages[0].refusal, answer.finish) == (None, ir.Finish("stop", "stop"))
+
+
+@promise("law:7-no-guessing")
+@each(
+    ("pieces", "expected"),
+    [
+        ([[("1", "f", '{"a"'), ("2", "g", '{"b"')], [":1}", ":2}"]], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("1", "f", "")], [("2", "g", "")], ['{"a":1}', '{"b":2}']], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("", "f", '{"a"'), ("", "g", '{"b"')], [":1}", ":2}"]], [("f", {"a": 1}), ("g", {"b": 2})]),
+        ([[("1", "f", '{"a"')], [":1}"], [("2", "g", "{")], ["}"]], [("f", {"a": 1}), ("g", {})]),
+        ([[("1", "f", "{")], ['"a"', ":1}"]], [("f", {"a": 1})]),
+        ([[("1", "f", "{")], ["}", ("2", "g", "{}")]], [("f", {}), ("g", {})]),
+    ],
+)
+def test_bare_fragments_of_several_calls_continue_them_in_their_order(
+    pieces: list[list[Any]], expected: list[tuple[str, dict[str, int]]]
+) -> None:
+    """Without indexes, and with an id and a name only in the first fragment of each call."""
+    deltas = [
+        {"tool_calls": [_bare(piece) if isinstance(piece, str) else _opening(*piece) for piece in delta]}
+        for delta in pieces
+    ]
+    read, _ = streamed(*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": "tool_calls"})
+    assert [(call.name, call.arguments) for call in read.tool_calls] == expected
+
+
+def _bare(text: str) -> dict[str, Any]:
+    return {"function": {"arguments": text}}
+
+
+def _opening(call_id: str, name: str, text: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def test_a_streamed_call_in_both_spellings_runs_once() -> None:
+    """llama-cpp-python sends both in every delta, some servers with the name in each."""
+    for names in (("f", None, None), ("f", "f", "f")):
+        pieces = [{"name": name, "arguments": text} for name, text in zip(names, ("", '{"a":', "1}"), strict=True)]
+        deltas = [
+            {"function_call": piece, "tool_calls": [{"index": 0, "id": "1", "type": "function", "function": piece}]}
+            for piece in pieces
+        ]
+        read, _ = streamed(*({"delta": delta} for delta in deltas), {"delta": {}, "finish_reason": "tool_calls"})
+        assert [(call.id, call.name, call.arguments) for call in read.tool_calls] == [("1", "f", {"a": 1})]
 
 
 COUNTS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cached_tokens": 3}

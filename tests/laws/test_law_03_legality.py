@@ -9,10 +9,12 @@ from msgspec import structs
 
 import dragoman
 from dragoman import ir
-from dragoman.errors import EncodeError
+from dragoman.codecs.registry import codec
+from dragoman.errors import DecodeError, EncodeError
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.cases import each
+from tests.support.edits import edits
 from tests.support.endings import unfair
 from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
 from tests.support.promises import promise
@@ -110,6 +112,38 @@ def test_sample_answers_cross_legally(sample: Sample, target: str) -> None:
     encoded = dragoman.translate_response(sample.body, source=sample.format, target=target)
     if target != sample.format:
         assert unfair(encoded, target, dragoman.decode_response(sample.body, sample.format)) == ()
+
+
+BLANKLESS = tuple(name for name in FORMATS if not codec(name).profile.blank_text)
+
+
+@each("target", BLANKLESS)
+@each("sample", RESPONSES)
+def test_an_answer_brings_no_empty_text_that_its_client_may_not_return(sample: Sample, target: str) -> None:
+    """A client appends the answer to its history, and its own API would refuse that."""
+    if FAMILY[sample.format] == FAMILY[target]:
+        return
+    for body in (sample.body, *(edit.body for edit in edits(sample.body) if edit.what == "emptied")):
+        try:
+            written = dragoman.translate_response(body, source=sample.format, target=target)
+            read = dragoman.decode_response(written.content, target)
+        except (DecodeError, EncodeError):
+            continue  # refused, or an answer that failed, which is an error body there
+        texts = [part for message in read.messages for part in message.parts if isinstance(part, ir.Text)]
+        assert [part for part in texts if not part.text and part.signature is None] == []
+
+
+@each("part", [ir.Text(""), ir.Refusal("")])
+@each("target", [name for name in BLANKLESS if name != "cohere-chat"])  # its blocks start before their text is known
+def test_a_stream_brings_no_empty_text_that_its_client_may_not_return(target: str, part: ir.AnyPart) -> None:
+    call = ir.ToolCall("call_1", "f", {}, "{}")
+    start: list[ir.AnyEvent] = [ir.StreamStart("r", "m"), ir.PartStart(0, part)]
+    calling: list[ir.AnyEvent] = [ir.PartStart(1, call), ir.PartEnd(1)]
+    for events in ([*start, ir.PartEnd(0), *calling], [*start, *calling, ir.PartEnd(0)]):
+        encoder, decoder = dragoman.StreamEncoder(target), dragoman.StreamDecoder(target)
+        data = encoder.encode([*events, ir.Finished(ir.Finish("tool_calls"))]) + encoder.close()
+        answer = dragoman.accumulate([*decoder.feed(data), *decoder.close()])
+        assert [type(one) for one in answer.messages[0].parts] == [ir.ToolCall]
 
 
 TOOL = ir.ToolDefinition("f", None, {"type": "object", "properties": {}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,7 @@ from tests.support.calls import all_calls
 from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record, load, recordings_dir, shares
+from tests.support.sample_streams import STREAMS, framed
 
 FORMATS = (
     "openai-chat",
@@ -224,6 +226,17 @@ INTERLEAVED: list[AnyEvent] = [
     UsageUpdate(Usage(10, 5, total=15)),
     Finished(Finish("tool_calls")),
 ]
+
+
+@promise("law:5-streams-tell-the-same-story")
+@each("source", [source for source in STREAMS if source != "bedrock-converse"])  # its frames hold objects
+def test_null_between_events_says_nothing(source: str) -> None:
+    """Some servers put it between their events."""
+    events: list[Any] = STREAMS[source]
+    noisy: list[Any] = [one for event in events for one in (None, event, None)]
+    data = framed(source, noisy)
+    for size in (None, 1, 7):
+        assert decoded(source, data, size) == decoded(source, framed(source, events))
 
 
 @promise("law:5-streams-tell-the-same-story", "report:5", "report:6", "report:1", "report:18")

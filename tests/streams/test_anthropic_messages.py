@@ -265,6 +265,11 @@ def story(completion: ir.Completion) -> list[tuple[Any, ...]]:
     return events_seen
 
 
+def with_text(completion: ir.Completion) -> list[tuple[Any, ...]]:
+    """The story without empty texts: this API refuses them in the history that a client sends."""
+    return [entry for entry in story(completion) if entry != ("text", "", None)]
+
+
 @promise("law:5-streams-tell-the-same-story", "law:6-owed-back", "report:5", "report:6", "report:22", "report:40")
 @given(answers())
 @settings(max_examples=400)
@@ -272,7 +277,7 @@ def test_what_is_written_is_strict_and_reads_as_the_same_story(events: list[ir.A
     body = written(events)
     assert not faults(body)
     again = dragoman.accumulate(read(body))
-    assert story(again) == story(dragoman.accumulate(events))
+    assert story(again) == with_text(dragoman.accumulate(events))
     assert again.usage is not None
     assert structs.replace(again.usage, metadata=None) == ir.Usage(10, 5, cached=4, cache_written=0)
 
@@ -289,7 +294,7 @@ def test_the_history_a_client_keeps_of_a_stream_gives_everything_back(events: li
     assume(all(isinstance(block.get("input", {}), dict) for block in content))
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": content}]
     request = dragoman.decode_request({"model": "m", "max_tokens": 9, "messages": messages}, FORMAT)
-    assert story(ir.Completion((request.messages[-1],))) == story(dragoman.accumulate(events))
+    assert story(ir.Completion((request.messages[-1],))) == with_text(dragoman.accumulate(events))
 
 
 @given(answers())

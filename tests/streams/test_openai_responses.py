@@ -193,6 +193,10 @@ OUTPUTS: dict[str, list[dict[str, Any]]] = {
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "ab"]}
     ],
     "calls": [function(arguments=ARGUMENTS), function(id="fc_2", call_id="call_2", arguments="{}", status="completed")],
+    "calls with empty ids": [
+        function(call_id="", arguments=ARGUMENTS),
+        function(id="fc_2", call_id="", arguments="{}", status="completed"),
+    ],
     "a custom call": [{"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "sql", "input": "x"}],
     "a search": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, message(output_text("found"))],
     "code and its output": [

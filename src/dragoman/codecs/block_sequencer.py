@@ -352,7 +352,10 @@ class SequentialEncoder(BaseEventEncoder, ABC):
             if part.block >= 0:
                 return self._stop_signed(part, end)
             signature = end.signature or getattr(content, "signature", None)
-            return self._spell_empty(part) if signature is None else self._spell_signature(Text(""), signature)
+            if signature is not None:
+                return self._spell_signature(Text(""), signature)
+            # A client would return the empty text of another family's answer, and its API may refuse it.
+            return self._spell_empty(part) if self._native else []
         if kind is ToolCall:
             return self._end_arguments(part) + self._stop_signed(part, end)
         if kind is Reasoning:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
 from dragoman.ir.traits import tool_traits
 from dragoman.ir.values import encode_json
@@ -153,17 +154,25 @@ class ToolReader:
         items = self._items.read(raw_value) or ()
         if len(items) > _MOST_TOOLS:
             read = self._reader.read
-            return DecodedTools(tuple([self._decode(read(raw, f"$.tools[{i}]")) for i, raw in enumerate(items)]))
+            return DecodedTools(tuple([self._decoded(read(raw, f"$.tools[{i}]"), i) for i, raw in enumerate(items)]))
         return DecodedTools(tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(items)]))
 
     def _read_tool(self, data: bytes, index: int) -> AnyTool:
         known = self._tools.get(data)
         if known is not None:
             return known[0]
-        tool = self._decode(self._reader.read(data, f"$.tools[{index}]"))
+        tool = self._decoded(self._reader.read(data, f"$.tools[{index}]"), index)
         if self._tools.admits(hash(data)):
             self._tools.put(data, tool, len(data))
         return tool
+
+    def _decoded(self, wire: Any, index: int) -> AnyTool:
+        try:
+            return self._decode(wire)
+        except DecodeError as error:
+            if error.path != "$":
+                raise
+            raise error.within(f"$.tools[{index}]") from error
 
 
 class ToolWriter:

@@ -30,3 +30,8 @@ def blocks_in(raw: Raw) -> list[Reasoning] | None:
         else:
             return None
     return parts if isinstance(found, list) else None
+
+
+def squeezed(text: str) -> str:
+    """Remove white space for comparison: servers join the pieces of the same reasoning with different separators."""
+    return "".join(text.split())

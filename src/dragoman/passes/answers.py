@@ -19,9 +19,11 @@ from dragoman.ir import (
     PartStart,
     ProviderTool,
     Reasoning,
+    Refusal,
     Request,
     StreamFailed,
     StreamStart,
+    Text,
     ToolCall,
     ToolDefinition,
 )
@@ -45,6 +47,8 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
             if message.name is not None:
                 completion = _without_speakers(completion, log)
                 break
+    if not profile.blank_text and profile.family not in (completion.metadata or ()):
+        completion = _without_empty_texts(completion, log)
     if hides_reasoning(request, profile) and not _is_owed(completion.model):
         completion = _without_unsigned_reasoning(completion, log)
     if completion.finish is None and completion.messages:
@@ -83,6 +87,32 @@ def _without_speakers(completion: Completion, log: LossLog) -> Completion:
             log.replaced(nameless, message)
         messages.append(nameless)
     return structs.replace(completion, messages=tuple(messages))
+
+
+def _without_empty_texts(completion: Completion, log: LossLog) -> Completion:
+    """Removes empty texts of another family's answer if the client's API refuses them; streams have none either.
+
+    Many servers send `"content": ""` beside calls, and the client would return the empty text to its API.
+    """
+    messages = []
+    for message in completion.messages:
+        content = message.content_held
+        if type(content) is tuple:
+            kept = tuple([part for part in content if not _says_nothing(part, log)])
+            messages.append(message if len(kept) == len(content) else log.replace(message, parts=kept))
+        else:
+            messages.append(message if content else log.replace(message, parts=()))
+    if all(new is old for new, old in zip(messages, completion.messages, strict=True)):
+        return completion
+    return structs.replace(completion, messages=tuple(messages))
+
+
+def _says_nothing(part: AnyPart, log: LossLog) -> bool:
+    if type(part) is Text and not part.text and part.signature is None:
+        if part.citations:
+            log.drop(part, "citations", "citations", "this API refuses the empty text that has them")
+        return True
+    return type(part) is Refusal and not part.text
 
 
 _UNASKED = "the client did not ask for thinking"

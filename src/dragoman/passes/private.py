@@ -66,8 +66,11 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
             "x_groq",
         }
     ),
-    # Of a candidate: its probability, and the original wording of its finish reason.
-    Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
+    # Of a candidate: its probability, the original wording of its finish reason, and the token that ended it. (A stop
+    # sequence in these keys is not among a message's keys: the finish has it.)
+    Message: frozenset(
+        {"avgLogprobs", "finishMessage", "matched_stop", "native_finish_reason", "score", "stop_reason"}
+    ),
     ToolCall: frozenset({"index"}),
     Image: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
-from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark
+from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL, decode_mark
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import (
@@ -321,12 +321,14 @@ def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, 
 
 
 def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
-    """Decode a call whose `input` is missing, or not an object as specified: that is kept as text, and is not run."""
+    """Decode a call whose `input` is not an object: missing or null means no arguments.
+
+    Any other value is kept as text, and is not run.
+    """
     arguments: Raw | UnsetType = EMPTY_OBJECT
-    text, spelled = None, Raw(b'"absent"')
-    if wire.input is not UNSET:
-        arguments, spelled = UNSET, wire.input
-        text = bytes(wire.input).decode()
+    text, spelled = None, Raw(b'"absent"') if wire.input is UNSET else wire.input
+    if wire.input is not UNSET and wire.input != NULL:
+        arguments, text = UNSET, bytes(wire.input).decode()
     metadata, cache = _decode_further(wire, {"~input": spelled})
     return ToolCall(
         wire.id, wire.name, arguments, text, invented_id=is_invented(wire.id), cache=cache, metadata=metadata
@@ -466,7 +468,8 @@ class MessageEncoder(PartEncoder):
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
         if "~input" in notes:
-            arguments = UNSET if exact_arguments is not UNSET else notes["~input"]
+            spelled = notes["~input"]
+            arguments = spelled if exact_arguments is UNSET or spelled == NULL else UNSET
         block = ToolUseBlock(call.id, member_name(call.name, notes), arguments, UNSET, self.mark(call))
         return self.with_carrier(call, spliced(block, notes) if notes else block)
 

@@ -58,6 +58,11 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "pause_turn": "pause",
     "compaction": "pause",
     "refusal": "refusal",
+    # Servers that pass on OpenAI's words.
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
 }
 _ENCODE_FINISH: dict[FinishReason, str] = {
     "stop": "end_turn",

@@ -66,6 +66,8 @@ SEE_DOCUMENT = "[The document is attached.]"
 SERVER_CALL = "server_tool_use"
 _BLOCK = "block"
 _NO_NOTES: Extra = {}
+_NULL = Raw(b"null")
+_NOTHING = frozenset({b"", b"null"})
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -314,8 +316,8 @@ def _decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
     arguments: Any = exact
     text = None
     if odd:
-        # `input` is an object by the specification; anything else is kept as text, and is not run.
-        arguments, text = (EMPTY_OBJECT, None) if exact is UNSET else (UNSET, data.decode())
+        # `input` is an object by the specification; anything else but null is kept as text, and is not run.
+        arguments, text = (EMPTY_OBJECT, None) if data in _NOTHING else (UNSET, data.decode())
     elif data.startswith(b'{"unparsed'):
         arguments, text = unwrap_arguments(exact)  # type: ignore[arg-type]
     metadata = None
@@ -547,7 +549,8 @@ class MessageEncoder(PartEncoder):
         if exact_arguments is UNSET and not self._native:
             report_unparsed(call, self._log)
         if "~input" in notes:
-            arguments = UNSET if exact_arguments is not UNSET else notes["~input"]
+            spelled = notes["~input"]
+            arguments = spelled if exact_arguments is UNSET or spelled == _NULL else UNSET
         wire: Any = ToolUse(call.id, call.name, arguments)
         wire = spliced(wire, notes) if notes else wire
         block = Block(UNSET, wire)

@@ -14,6 +14,7 @@ from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import document_text
 from dragoman.codecs.openai_chat.profile import ChatProfile
+from dragoman.codecs.openai_chat.tools import SHAPE
 from dragoman.codecs.search_results import search_as_text
 from dragoman.codecs.shared_tools import parameters_of_custom
 from dragoman.ir import (
@@ -49,8 +50,9 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     if not profile.legalises_own_family:
         return request
     changes: dict[str, Any] = _settings(request, profile, log, keys)
-    if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
-        changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
+    tools = tuple(_tool(tool, profile, log) for tool in request.tools)
+    if any(new is not old for new, old in zip(tools, request.tools, strict=True)):
+        changes["tools"] = tools
     has_schemas = profile.no_output_schema_models.search(request.model or "") is None
     if request.output is not None and request.output.kind == "schema" and not has_schemas:
         log.degrade(request, "output", "schema of the answer", "this server takes JSON mode only")
@@ -97,9 +99,16 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
     return changes
 
 
-def _function(tool: AnyTool, log: LossLog) -> AnyTool:
-    if type(tool) is not CustomTool:
-        return tool
+def _tool(tool: AnyTool, profile: ChatProfile, log: LossLog) -> AnyTool:
+    if type(tool) is CustomTool and not profile.custom_tools:
+        return _function(tool, log)
+    if type(tool) is ToolDefinition and note(tool.metadata, FAMILY, SHAPE) is not UNSET:
+        notes = {key: value for key, value in (tool.metadata or {})[FAMILY].items() if key != SHAPE}
+        return log.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
+    return tool
+
+
+def _function(tool: CustomTool, log: LossLog) -> ToolDefinition:
     function = ToolDefinition(tool.name, tool.description, parameters_of_custom(tool, log))
     log.replaced(function, tool)
     return function

@@ -1,7 +1,7 @@
 """Conventions that carry what Chat Completions has no field for.
 
-Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients),
-`thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
+Reasoning: `reasoning_content`, `reasoning` or `reasoning_text` (text), `reasoning_details` (OpenRouter's list, echoed
+by clients), `thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
 Gemini's signature of a call or an image: `extra_content.google.thought_signature` (Google's convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
 Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.listed_pages import LISTED
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.codecs.thinking_blocks import BLOCKS, blocks_in
+from dragoman.codecs.thinking_blocks import BLOCKS, blocks_in, squeezed
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -60,13 +60,13 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     _read_blocks(extra, parts)
     known, plain = "".join(part.text for part in parts), 0
-    for key in ("reasoning_content", "reasoning"):
+    for key in ("reasoning_content", "reasoning", "reasoning_text"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
         del extra[key]
         parsed = parse_json(text)
-        if parts and (parsed in known or _squeeze(parsed) in _squeeze(known)):
+        if parts and (parsed in known or squeezed(parsed) in squeezed(known)):
             extra[MODELLED + key] = text  # the same reasoning again, as plain text
             continue
         # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
@@ -89,14 +89,9 @@ def _read_blocks(extra: Extra, parts: list[Reasoning]) -> None:
             structs.replace(block, metadata={FAMILY: {"~block": held, **_unknown(parse_json(held), _BLOCK)}})
             for block, held in zip(blocks, _raw_items(raw), strict=True)
         ]
-    elif _squeeze("".join(part.text for part in blocks)) != _squeeze("".join(part.text for part in parts)):
+    elif squeezed("".join(part.text for part in blocks)) != squeezed("".join(part.text for part in parts)):
         return
     extra[MODELLED + BLOCKS] = extra.pop(BLOCKS)
-
-
-def _squeeze(text: str) -> str:
-    """Remove white space for comparison: servers join the pieces with different separators."""
-    return "".join(text.split())
 
 
 def _raw_items(raw: Raw | None) -> list[Raw]:

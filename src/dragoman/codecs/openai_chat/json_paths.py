@@ -14,7 +14,9 @@ from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
-from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT
+from dragoman.codecs.openai_chat.response import MATCHED
+from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT, WHOLE_SWITCH
+from dragoman.codecs.openai_chat.tools import BARE_SCHEMA, SCHEMA_KEYS, SHAPE
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
     AnyPart,
@@ -24,6 +26,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    Metadata,
     Reasoning,
     Refusal,
     Request,
@@ -32,7 +35,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
@@ -151,15 +154,28 @@ def _setting_path(request: Request, field: str) -> str:
     if head == "reasoning" and request.reasoning is None and head in notes:
         return f"$.{field}"  # OpenRouter's own key, not the setting
     if head == "reasoning" and request.reasoning is not None:
-        written = note(request.reasoning.metadata, FAMILY, WHOLE_OBJECT)
-        return "$.reasoning_effort" if written is UNSET else _path_in_object(rest, written)
-    if head == "output" and rest:
-        return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
+        return _reasoning_path(request.reasoning.metadata, rest)
     if head == "output":
-        return "$.response_format"
+        return _output_path(request, rest)
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
     return SETTINGS.path(head if head == "reasoning" else field)
+
+
+def _output_path(request: Request, field: str) -> str:
+    if not field:
+        return "$.response_format"
+    notes = None if request.output is None else request.output.metadata
+    is_within = field.partition(".")[0] in _OF_A_SCHEMA and note(notes, FAMILY, BARE_SCHEMA) is UNSET
+    return f"$.response_format.{'json_schema.' if is_within else ''}{field}"
+
+
+def _reasoning_path(metadata: Metadata | None, field: str) -> str:
+    if (written := note(metadata, FAMILY, WHOLE_OBJECT)) is not UNSET:
+        return _path_in_object(field, written)
+    if (written := note(metadata, FAMILY, WHOLE_SWITCH)) is not UNSET:
+        return _path_in_switch(field, written)
+    return "$.reasoning_effort"
 
 
 _OF_REASONING = {"budget_tokens": "max_tokens", "visible": "exclude", "mode": "enabled"}
@@ -172,11 +188,22 @@ def _path_in_object(field: str, written: dict[str, Any]) -> str:
     return "$.reasoning_effort" if key in {"effort", "reasoning_effort"} else "$.reasoning"
 
 
+def _path_in_switch(field: str, written: dict[str, Any]) -> str:
+    if field in written:
+        return f"$.thinking.{field}"
+    return {"effort": "$.reasoning_effort", "mode": "$.thinking.type"}.get(field, "$.thinking")
+
+
 def _tool_path(request: Request, index: int, field: str) -> str:
     tool = request.tools[index]
     if HOSTED.is_setting(tool):
         return f"$.{next(iter(tool.definition))}"  # type: ignore[union-attr, arg-type]
     path = f"$.tools[{index}]"
+    shape = note(getattr(tool, "metadata", None), FAMILY, SHAPE)
+    if shape is not UNSET:
+        head, dot, rest = field.partition(".")
+        key = next((key for key in SCHEMA_KEYS if key in shape), head) if head == "parameters" else head
+        return f"{path}.{key}{dot}{rest}" if field else path
     inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"
@@ -257,8 +284,9 @@ class _ResponsePaths:
 
     def json_path(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            is_empty = field.startswith("finish") and not self._completion.messages
-            return "$.choices" if is_empty else _answer_path(field)
+            if field.startswith("finish"):
+                return self._finish_path(field)
+            return _answer_path(field)
         path = f"$.choices[{message_index}]"
         if part_index is None:
             notes = (self._completion.messages[message_index].metadata or {}).get(FAMILY, {})
@@ -277,6 +305,14 @@ class _ResponsePaths:
             places = self._places[message_index] = _places(message)
         return f"{path}.message{_part_path(message, part_index, field, places)}"
 
+    def _finish_path(self, field: str) -> str:
+        messages = self._completion.messages
+        if not messages:
+            return "$.choices"
+        is_matched = field == "finish.stop_sequence"
+        keys = (inner_extra(family_notes(FAMILY, messages[0].metadata), "choice") or ()) if is_matched else ()
+        return f"$.choices[0].{next((key for key in MATCHED if MODELLED + key in keys), 'finish_reason')}"
+
 
 response_paths = paths_by_class(_ResponsePaths)
 
@@ -284,8 +320,6 @@ response_paths = paths_by_class(_ResponsePaths)
 @lru_cache(maxsize=512)
 def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
-    if head == "finish":
-        return "$.choices[0].finish_reason"
     if head == "logprobs":
         return "$.choices[0].logprobs"
     if field == "usage.service_tier":

@@ -340,8 +340,8 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
     if content is not None:
         _decode_content(content, parts, extra)
     if wire.refusal is not UNSET:
-        if wire.refusal is None:
-            extra[REFUSAL_KEY] = NULL
+        if not wire.refusal:  # empty: Snowflake sends every optional member
+            extra[REFUSAL_KEY] = NULL if wire.refusal is None else Raw(b'""')
         else:
             beside = {FAMILY: {BESIDE: Raw(b"true")}} if type(content) is list else None
             parts.append(Refusal(wire.refusal, metadata=beside))

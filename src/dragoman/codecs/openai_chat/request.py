@@ -15,7 +15,6 @@ from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.thinking import (
-    OBJECT,
     decode_reasoning,
     encode_reasoning,
     without_sampling,
@@ -75,6 +74,19 @@ def _write_cache_options(options: dict[str, Any], request: Request, log: LossLog
     return kept or UNSET
 
 
+def _read_top_k(value: Any) -> int | None:
+    """Return the number of tokens; None for 0 and -1, with which servers of this format mean all."""
+    return value if type(value) is int and value > 0 else None
+
+
+def _write_top_k(value: int, request: Request, log: LossLog) -> WireValue:
+    """Return the setting to servers of this format that the client knows: OpenAI refuses it."""
+    if request.origin == FAMILY:
+        return value
+    log.drop(request, "top_k", "top_k", "this API has no such setting")
+    return UNSET
+
+
 SETTINGS = Settings(
     ChatRequest,
     FAMILY,
@@ -85,6 +97,7 @@ SETTINGS = Settings(
         Setting("max_output_tokens", "max_completion_tokens", BY_HAND, BY_HAND),
         Setting("temperature"),
         Setting("top_p"),
+        Setting("top_k", read=_read_top_k, write=_write_top_k),
         Setting("stop", read=_read_stop, write=BY_HAND),
         Setting("seed", read=BY_HAND, write=BY_HAND),
         Setting("presence_penalty"),
@@ -182,7 +195,8 @@ def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Ex
         else:
             _decode_stream_options(options, extra)
     if output is not UNSET and not has_output:
-        extra[MODELLED + "response_format"] = encode_with_extra(output)
+        key = MODELLED + "response_format" if output.type == "text" else "response_format"
+        extra[key] = encode_with_extra(output)
     return extra
 
 
@@ -257,13 +271,13 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     return Encoded(encode_json(wire) if extra is None else splice(wire, extra), (), PATH)
 
 
-def _keys_beside(request: Request, reasoning: Raw | None, log: LossLog) -> Extra | None:
+def _keys_beside(request: Request, reasoning: Extra | None, log: LossLog) -> Extra | None:
     metadata = request.metadata
     extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     if extra is not None and _USAGE in extra:
         options = parse_json(extra.get("stream_options", Raw(b"{}")))
         extra = {**extra, "stream_options": Raw(encode_json({"include_usage": extra[_USAGE], **options}))}
-    return extra if reasoning is None else {**(extra or {}), OBJECT: reasoning}
+    return extra if reasoning is None else {**(extra or {}), **reasoning}
 
 
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:

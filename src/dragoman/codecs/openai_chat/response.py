@@ -120,13 +120,30 @@ def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finis
     return Finish(reason, raw)
 
 
-def add_explanation(finish: Finish | None, error: Raw | None) -> Finish | None:
-    """Return the finish of a failed choice with the message that OpenRouter puts beside it."""
-    if finish is None or finish.reason != "error" or error is None:
-        return finish
-    parsed = parse_json(error)
-    message = parsed.get("message") if isinstance(parsed, dict) else None
+MATCHED = ("stop_reason", "matched_stop")
+"""Keys of a choice in which vLLM and SGLang name the stop sequence that matched."""
+
+
+def add_explanation(finish: Finish | None, keys: Extra) -> Finish | None:
+    """Return the finish with what the keys beside it say: why it failed, or which stop sequence matched."""
+    if finish is None or finish.reason == "stop":
+        return finish and _with_matched_stop(finish, keys)
+    parsed = parse_json(keys["error"]) if finish.reason == "error" and "error" in keys else None
+    message = parsed.get("message") if isinstance(parsed, dict) else None  # OpenRouter
     return structs.replace(finish, explanation=message) if isinstance(message, str) and message else finish
+
+
+def _with_matched_stop(finish: Finish, keys: Extra) -> Finish:
+    """Return the finish with the stop sequence that these keys name; its key becomes a note.
+
+    A number is a token of the model instead, and some servers repeat the finish reason there.
+    """
+    for key in MATCHED:
+        text = parse_json(keys[key]) if key in keys else None
+        if isinstance(text, str) and text not in _DECODE_FINISH:
+            keys[MODELLED + key] = keys.pop(key)
+            return structs.replace(finish, stop_sequence=text)
+    return finish
 
 
 def encode_finish(finish: Finish | None, source: str | None, log: LossLog, completion: Completion) -> str | None:
@@ -310,12 +327,10 @@ def decode_response(body: bytes) -> Completion:
     logprobs = []
     has_roles = _ROLE in body
     for position, choice in enumerate(wire.choices):
-        message = _decode_choice(choice, position, f"{wire.id or ''} {position}" if position else wire.id or "")
+        seed = f"{wire.id or ''} {position}" if position else wire.id or ""
+        message, finish = _decode_choice(choice, position, seed)
         if not has_roles:
             message = _without_role(message)
-        finish = decode_finish(choice.finish_reason, message)
-        if finish is not None and finish.reason == "error" and choice.extra is not UNSET:
-            finish = add_explanation(finish, choice.extra.get("error"))
         if finish is not None and finish.reason == "length" and message.tool_calls:
             message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
         if choice.logprobs is not UNSET and choice.logprobs != NULL and (tokens := read_choice(choice.logprobs)):
@@ -360,7 +375,7 @@ def _without_role(message: Message) -> Message:
     return structs.replace(message, metadata={FAMILY: {**own, _NO_ROLE: ABSENT}})
 
 
-def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
+def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> tuple[Message, Finish | None]:
     wire = choice.message
     if wire is UNSET:
         message = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
@@ -369,13 +384,17 @@ def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
             message = decode_assistant(wire, seed)
         except DecodeError as error:
             raise error.within(f"$.choices[{position}].message") from error
-    return _decode_choice_notes(message, choice, position)
+    finish = decode_finish(choice.finish_reason, message)
+    keys = _choice_keys(choice)
+    if keys is not None:
+        finish = add_explanation(finish, keys)
+    return _decode_choice_notes(message, choice, position, keys), finish
 
 
 _REASONING_TOKENS = "logprobs.reasoning_content"
 
 
-def _decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
+def _decode_choice_notes(message: Message, choice: ChoiceWire, position: int, keys: Extra | None) -> Message:
     """Return the message with notes on the other fields of its choice."""
     notes: Extra = {}
     if choice.index != position:
@@ -389,7 +408,6 @@ def _decode_choice_notes(message: Message, choice: ChoiceWire, position: int) ->
             notes[_REASONING_TOKENS] = thoughts
     if choice.finish_reason is UNSET:
         notes["~finish"] = ABSENT
-    keys = _choice_keys(choice)
     if keys is not None:
         notes |= keep(FAMILY, UNSET, choice=keys)[FAMILY]  # type: ignore[index]
     if not notes:

@@ -78,7 +78,7 @@ _entries: Callable[[bytes], Extra] = msgspec.json.Decoder(dict[str, Raw]).decode
 _choices: Callable[[Raw], list[Extra] | None] = msgspec.json.Decoder(list[dict[str, Raw]] | None).decode
 _PADDING = frozenset({"obfuscation", "p"})
 _OF_CHUNKS = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _PADDING
-# `message` and `text` repeat the answer so far.
+# `message` and `text` repeat the answer so far; without any delta, the first `message` is the answer.
 _OF_CHOICES = frozenset({"index", "delta", "logprobs", "finish_reason", "usage", "message", "text"})
 _OF_DELTAS = frozenset(VendorDelta.__struct_fields__)
 _OF_USAGE = frozenset(UsageWire.__struct_fields__) - CACHE_COUNTS
@@ -87,6 +87,7 @@ _read_vendor: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(Chunk[VendorD
 _read_open: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk).decode
 _read_loose: Callable[[bytes], Chunk[Any]] = msgspec.json.Decoder(OpenChunk, strict=False).decode
 """The same for odd chunks: counts may be 12.0 or "12"."""
+_read_message: Callable[[Raw], OpenDelta | None] = msgspec.json.Decoder(OpenDelta | None).decode
 _WIDER = {_read_plain: _read_vendor, _read_vendor: _read_open}
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +252,7 @@ class PayloadDecoder(EventDecoder):
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if _is_error(chunk, payload):
             return self._fail(payload)
+        opens = self._state is BEFORE
         if self._state is not OPEN and not self._enter(chunk, payload):
             return []
         if self._state is FINISHED or not chunk.choices:
@@ -258,6 +260,8 @@ class PayloadDecoder(EventDecoder):
         self._note_sources(chunk)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
+            if opens and choice.delta is None and choice.message is not UNSET:
+                choice.delta = self._whole_message(choice.message)
             if choice.delta is not None:
                 if type(choice.delta) is OpenDelta:
                     self._note_delta(payload)
@@ -330,6 +334,16 @@ class PayloadDecoder(EventDecoder):
             if delta is not None and delta != NULL:
                 self._notes |= {key: held for key, held in _entries(delta).items() if key not in _OF_DELTAS}
 
+    def _whole_message(self, raw: Raw) -> OpenDelta | None:
+        """Decode the message of an answer that a server sends whole, in the first chunk and without a delta."""
+        try:
+            delta = _read_message(raw)
+        except MALFORMED as error:
+            raise not_an_event(error, SOURCE, "a message") from error
+        if delta is not None:
+            self._notes |= {key: held for key, held in _entries(raw).items() if key not in _OF_DELTAS}
+        return delta
+
     def _is_whole(self) -> bool:
         """Whether an answer without a finish reason is complete: token counts came, and every call can be read."""
         return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
@@ -341,6 +355,8 @@ class PayloadDecoder(EventDecoder):
         elif isinstance(delta, VendorDelta):
             self._vendor_delta(lane, candidate, delta)
         if delta.tool_calls:
+            if len(delta.tool_calls) > 1:
+                self._number_fragments(candidate, delta.tool_calls)
             for fragment in delta.tool_calls:
                 self._fragment(lane, candidate, fragment)
         if delta.refusal:
@@ -401,7 +417,7 @@ class PayloadDecoder(EventDecoder):
         """Decode a delta that may hold several kinds at once: reasoning, then text, then calls."""
         content = delta.content
         blocks = [] if delta.thinking_blocks is UNSET else self._thinking_blocks(delta.thinking_blocks)
-        if delta.reasoning_content or delta.reasoning or delta.reasoning_details or blocks:
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.reasoning_details or blocks:
             self._reasoning(lane, delta, blocks)
         if content:
             if isinstance(content, str):
@@ -412,7 +428,7 @@ class PayloadDecoder(EventDecoder):
             self._sound(lane, candidate, delta.audio)
         if delta.images is not UNSET:
             self._images(lane, delta.images)
-        if delta.function_call is not None:
+        if _has_legacy_call(delta):
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
             citations, others = foreign_signatures.citations_in(delta.annotations)
@@ -477,7 +493,10 @@ class PayloadDecoder(EventDecoder):
         if not seen and candidate in self._refused:
             seen = (REFUSAL,)
         finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
-        return add_explanation(finish, self._notes.get("error")) or Finish("unknown")
+        notes = self._notes
+        # Other keys of choices are noted for the first candidate only.
+        keys = {key: notes[key] for key in ("error",) if key in notes} if candidate else notes
+        return add_explanation(finish, keys) or Finish("unknown")
 
     # ── reasoning and signatures ──
 
@@ -489,7 +508,7 @@ class PayloadDecoder(EventDecoder):
         return blocks or []
 
     def _reasoning(self, lane: Lane, delta: VendorDelta, blocks: list[Reasoning]) -> None:
-        text = delta.reasoning_content or delta.reasoning
+        text = delta.reasoning_content or delta.reasoning or delta.reasoning_text
         if text:
             self._think(lane, text)
         for detail in delta.reasoning_details or ():
@@ -498,16 +517,17 @@ class PayloadDecoder(EventDecoder):
                     lane.end_flow()
                 self._sign_text(lane, foreign_signatures.reasoning_of(detail).signature)
                 continue
-            self._reasoning_part(lane, foreign_signatures.reasoning_of(detail), repeats=bool(text))
+            self._reasoning_part(lane, foreign_signatures.reasoning_of(detail), text)
         for block in () if delta.reasoning_details else blocks:
-            self._reasoning_part(lane, block, repeats=bool(text))
+            self._reasoning_part(lane, block, text)
 
-    def _reasoning_part(self, lane: Lane, part: Reasoning, *, repeats: bool) -> None:
-        """Add a part of the reasoning, or a fragment of one; `repeats`: its text was also beside it."""
+    def _reasoning_part(self, lane: Lane, part: Reasoning, beside: str | None) -> None:
+        """Add a part of the reasoning, or a fragment of one; `beside` is the plain text that came with it."""
         if part.redacted:
             lane.whole(part)
             return
         # The text may come in fragments, beside plain `reasoning`, or again in full at the end.
+        repeats = beside and thinking_blocks.squeezed(part.text) in thinking_blocks.squeezed(beside)
         if part.text and not repeats and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
             self._think(lane, part.text)
         if part.signature is not None:
@@ -598,6 +618,17 @@ class PayloadDecoder(EventDecoder):
         if call.id and call.name:
             self._start_call(lane, call)
 
+    def _number_fragments(self, candidate: int, fragments: list[CallFragment]) -> None:
+        """Number bare fragments, one for each call so far: they continue the calls in their order."""
+        calls = self._calls.get(candidate, [])
+        if len(calls) != len(fragments):
+            return
+        if any(one.index is not None or one.id or one.name or _fragment_name(one) for one in fragments):
+            return
+        for position, call in enumerate(calls):
+            fragments[position].index = position
+            self._by_index[(candidate, position)] = call
+
     def _call_for(self, candidate: int, fragment: CallFragment, call: _Call | None) -> _Call:
         """Return the call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
         name = _fragment_name(fragment)
@@ -614,7 +645,8 @@ class PayloadDecoder(EventDecoder):
         # Identity is set once; later fragments repeat it, or send "" or null.
         call.id = call.id or fragment.id or ""
         call.name = call.name or name
-        call.custom = call.custom or fragment.type == "custom" or fragment.custom is not None
+        is_custom = fragment.custom is not None and fragment.function is None
+        call.custom = call.custom or fragment.type == "custom" or is_custom
         return call
 
     def _find_unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
@@ -685,6 +717,18 @@ def _begins_object(call: _Call, fragment: CallFragment) -> bool:
         return False
     call.checks += 1
     return _whole(call)
+
+
+def _has_legacy_call(delta: VendorDelta) -> bool:
+    """Whether `function_call` is a call of its own, and not empty or the one in `tool_calls` again, for old clients."""
+    legacy = delta.function_call
+    if legacy is None or not (legacy.name or legacy.arguments):
+        return False
+    functions = [fragment.function for fragment in delta.tool_calls or () if fragment.function is not None]
+    return not any(
+        (one.name or "") == (legacy.name or "") and (one.arguments or "") == (legacy.arguments or "")
+        for one in functions
+    )
 
 
 def _fragment_name(fragment: CallFragment) -> str:

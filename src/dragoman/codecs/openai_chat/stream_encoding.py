@@ -18,7 +18,7 @@ from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
+from dragoman.codecs.openai_chat.response import MATCHED, encode_finish, encode_usage
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.codecs.part_handlers import name_of_part
 from dragoman.codecs.search_results import search_text
@@ -295,7 +295,7 @@ _DATA = b"data: {"
 def _with_keys(chunk: bytes, notes: Extra) -> bytes:
     """Return a chunk with the keys that no other event holds: the decoder keeps them with the answer."""
     keys = {key: value for key, value in notes.items() if key[:1] != "~" and key not in _CHUNK_KEYS}
-    keys |= {key: notes[MODELLED + key] for key in listed_pages.KEYS if MODELLED + key in notes}
+    keys |= {key: notes[MODELLED + key] for key in (*listed_pages.KEYS, *MATCHED) if MODELLED + key in notes}
     return _DATA + json_line(keys)[1:-1] + b"," + chunk.removeprefix(_DATA) if keys else chunk
 
 

@@ -60,6 +60,8 @@ class VendorDelta(Struct, gc=False, forbid_unknown_fields=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    # Copilot
+    reasoning_text: str | None = None
     reasoning_details: list[ReasoningDetail] | None = None
     # LiteLLM
     thinking_blocks: Raw | UnsetType = UNSET

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PLAIN_MODELS, REASONING_MODELS, SAMPLING, ChatProfile
-from dragoman.codecs.openai_chat.wire import ReasoningObject
+from dragoman.codecs.openai_chat.wire import ReasoningObject, ThinkingObject
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.reasoning_effort import effort_asked
 from dragoman.ir import ReasoningSettings, Request
@@ -20,12 +20,15 @@ from dragoman.losses import LossLog
 
 OBJECT = "reasoning"
 """OpenRouter's key for all settings of reasoning."""
-WHOLE_OBJECT = "~reasoning"
-"""Note: the object as written."""
+SWITCH = "thinking"
+"""The key of DeepSeek, GLM, Kimi and LiteLLM: Anthropic's object."""
+WHOLE_OBJECT, WHOLE_SWITCH = "~reasoning", "~switch"
+"""Notes: the object as written."""
 _EFFORT_BESIDE = "~effort"
 """Note: the `reasoning_effort` beside the object."""
 
 _object = msgspec.json.Decoder(ReasoningObject).decode
+_switch = msgspec.json.Decoder(ThinkingObject).decode
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _NOTHING = ReasoningObject()
 
@@ -34,6 +37,8 @@ def decode_reasoning(effort: str | None, extra: Extra | None) -> ReasoningSettin
     """Return the settings of the effort and of the object, which is taken out of the keys if we understand it."""
     if extra is not None and OBJECT in extra:
         return _decode_object(extra, effort)
+    if extra is not None and SWITCH in extra:
+        return _decode_switch(extra, effort)
     return None if effort is None else ReasoningSettings("off" if effort == "none" else None, effort)
 
 
@@ -46,17 +51,34 @@ def _decode_object(extra: Extra, effort: str | None) -> ReasoningSettings | None
     if wire == _NOTHING:
         return decode_reasoning(effort, None)
     del extra[OBJECT]
-    # Sent back within the object; also noted separately, so that other targets report them as losses.
-    notes = {key: value for key, value in _entries(raw).items() if key not in _KNOWN and key[:1] != "~"}
-    notes[WHOLE_OBJECT] = Raw(bytes(raw))
-    if effort is not None:
-        notes[_EFFORT_BESIDE] = Raw(encode_json(effort))
-        if wire.effort not in (None, effort):
-            notes["reasoning_effort"] = notes[_EFFORT_BESIDE]
+    notes = _notes(raw, WHOLE_OBJECT, _KNOWN, effort)
+    if effort is not None and wire.effort not in (None, effort):
+        notes["reasoning_effort"] = notes[_EFFORT_BESIDE]
     return structs.replace(_settings(wire, effort), metadata={FAMILY: notes})
 
 
+def _decode_switch(extra: Extra, effort: str | None) -> ReasoningSettings | None:
+    raw = extra[SWITCH]
+    try:
+        wire = _switch(raw)
+    except msgspec.ValidationError:
+        return decode_reasoning(effort, None)
+    del extra[SWITCH]
+    notes = _notes(raw, WHOLE_SWITCH, _KNOWN_OF_SWITCH, effort)
+    return structs.replace(_switched(wire, effort), metadata={FAMILY: notes})
+
+
+def _notes(raw: Raw, whole: str, known: frozenset[str], effort: str | None) -> Extra:
+    """Return the notes on an object; its further keys are noted separately too, so that other targets report them."""
+    notes = {key: value for key, value in _entries(raw).items() if key not in known and key[:1] != "~"}
+    notes[whole] = Raw(bytes(raw))
+    if effort is not None:
+        notes[_EFFORT_BESIDE] = Raw(encode_json(effort))
+    return notes
+
+
 _KNOWN = frozenset(ReasoningObject.__struct_fields__)
+_KNOWN_OF_SWITCH = frozenset(ThinkingObject.__struct_fields__)
 
 
 def _settings(wire: ReasoningObject, beside: str | None) -> ReasoningSettings:
@@ -69,13 +91,18 @@ def _settings(wire: ReasoningObject, beside: str | None) -> ReasoningSettings:
     return ReasoningSettings(mode, effort, wire.max_tokens, None if wire.exclude is None else not wire.exclude)
 
 
-def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tuple[WireValue, Raw | None]:
-    """Return the effort, and the object if the client sent one that says these settings."""
+def _switched(wire: ThinkingObject, effort: str | None) -> ReasoningSettings:
+    is_off = wire.type == "disabled" or effort == "none"
+    return ReasoningSettings("off" if is_off else "on", effort, wire.budget_tokens)
+
+
+def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tuple[WireValue, Extra | None]:
+    """Return the effort, and the key with the object, if the client sent one that says these settings."""
     settings = request.reasoning
     if settings is None:
         return UNSET, None
     notes = None if settings.metadata is None else settings.metadata.get(FAMILY)
-    if notes is not None and WHOLE_OBJECT in notes:
+    if notes is not None and (WHOLE_OBJECT in notes or WHOLE_SWITCH in notes):
         unchanged = _write_unchanged(settings, notes, profile)
         if unchanged is not None:
             return unchanged
@@ -85,14 +112,16 @@ def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tu
     return _encode_effort(settings, request, log), None
 
 
-def _write_unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Raw] | None:
-    if profile.known_keys is not None and OBJECT not in profile.known_keys:
+def _write_unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Extra] | None:
+    key, whole = (OBJECT, WHOLE_OBJECT) if WHOLE_OBJECT in notes else (SWITCH, WHOLE_SWITCH)
+    if profile.known_keys is not None and key not in profile.known_keys:
         return None
-    raw, beside = notes[WHOLE_OBJECT], notes.get(_EFFORT_BESIDE)
+    raw, beside = notes[whole], notes.get(_EFFORT_BESIDE)
     effort = None if beside is None else parse_json(beside)
-    if _settings(_object(raw), effort) != structs.replace(settings, metadata=None):
+    written = _settings(_object(raw), effort) if key == OBJECT else _switched(_switch(raw), effort)
+    if written != structs.replace(settings, metadata=None):
         return None
-    return UNSET if effort is None else effort, raw
+    return UNSET if effort is None else effort, {key: raw}
 
 
 def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:

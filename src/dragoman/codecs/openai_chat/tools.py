@@ -20,12 +20,14 @@ from dragoman.codecs.openai_chat.wire import (
     AnyTool,
     ChoiceObject,
     CustomDefinition,
+    FlatTool,
     FunctionDefinition,
     FunctionTool,
     JsonSchemaFormat,
     Named,
     ResponseFormat,
     UntypedTool,
+    WiderTool,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
@@ -36,7 +38,7 @@ from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.requests import parameters_of
-from dragoman.ir.values import parse_json
+from dragoman.ir.values import note, parse_json, to_raw
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
@@ -47,7 +49,48 @@ FAMILY = "openai"
 _untyped = WireReader(UntypedTool, "openai-chat request", path="$.tools")
 
 
-def _decode_tool(wire: AnyTool | UntypedTool) -> Tool:
+SHAPE = "~shape"
+"""Note of a function in the shape of another API: the object as written."""
+SCHEMA_KEYS = ("parameters", "input_schema")
+_BESIDE = ("name", "description", "parameters", "strict")
+_FLAT_KEYS = frozenset({"type", "name", "description", "strict", *SCHEMA_KEYS})
+
+
+def _decode_flat(wire: FlatTool) -> Tool:
+    extra: Extra = {} if wire.extra is UNSET else wire.extra
+    if wire.function is not UNSET:
+        further = {key: to_raw(getattr(wire, key)) for key in _BESIDE if getattr(wire, key) is not UNSET}
+        return _decode_tool(FunctionTool(wire.function, extra={**extra, **further} or UNSET))
+    if wire.name is UNSET:
+        got = "an object in which it is missing"
+        raise DecodeError(path="$", expected="the field `function`", got=got, source="openai-chat request")
+    return _decode_shape(parse_json(spliced(wire, extra)), "parameters")
+
+
+def _decode_shape(definition: dict[str, Any], key: str) -> ToolDefinition:
+    """Decode a function as another API writes it: Cursor sends the tools of Responses and of Messages."""
+    notes: Extra = {name: to_raw(value) for name, value in definition.items() if name not in _FLAT_KEYS}
+    notes[SHAPE] = to_raw(definition)
+    strict = definition.get("strict")
+    parameters = None if definition.get(key) is None else to_raw(definition[key])
+    description = definition.get("description")
+    return ToolDefinition(definition["name"], description, parameters, strict, None, {FAMILY: notes})
+
+
+def _is_of_messages(definition: dict[str, Any]) -> bool:
+    return (
+        definition.keys() >= {"name", "input_schema"}
+        and "type" not in definition
+        and isinstance(definition["name"], str)
+        and isinstance(definition["input_schema"], dict)
+        and isinstance(definition.get("description"), str | None)
+        and isinstance(definition.get("strict"), bool | None)
+    )
+
+
+def _decode_tool(wire: AnyTool | UntypedTool | FlatTool) -> Tool:
+    if isinstance(wire, FlatTool):
+        return _decode_flat(wire)
     if isinstance(wire, FunctionTool):
         function = wire.function
         return ToolDefinition(
@@ -73,6 +116,8 @@ def _decode_tool(wire: AnyTool | UntypedTool) -> Tool:
     definition = parse_json(wire.raw)
     if "type" not in definition and isinstance(definition.get("function"), dict):
         return _decode_untyped(_untyped.read(bytes(wire.raw)))
+    if _is_of_messages(definition):
+        return _decode_shape(definition, "input_schema")
     name = str(definition.get("name") or definition.get("type") or "")
     return ProviderTool(name, FAMILY, wire.raw, **HOSTED.read_tool(definition))
 
@@ -83,7 +128,7 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
     return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
-decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool, untagged=UntypedTool).read
+decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool, wider=WiderTool, untagged=UntypedTool).read
 
 
 def encode_tools(
@@ -110,6 +155,9 @@ def _has_hosted(tools: tuple[Tool, ...]) -> bool:
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
+        shape = note(tool.metadata, FAMILY, SHAPE) if native else UNSET
+        if shape is not UNSET and _is_shaped(tool, shape):
+            return to_raw(shape)
         if tool.cache is not None:
             drop_tool_cache_mark(tool, log)
         parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
@@ -134,6 +182,13 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
     return encode_provider_tool(tool, FAMILY, log)
+
+
+def _is_shaped(tool: ToolDefinition, shape: dict[str, Any]) -> bool:
+    """Whether the object still says what the tool is."""
+    schema = next((shape[key] for key in SCHEMA_KEYS if shape.get(key) is not None), None)
+    written = (shape["name"], shape.get("description"), schema, shape.get("strict"))
+    return written == (tool.name, tool.description, tool.parameters, tool.strict) and tool.cache is None
 
 
 _WRITERS = {
@@ -248,14 +303,25 @@ def _write_allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+BARE_SCHEMA = "~bare_schema"
+"""Note: the type of a format with the schema itself beside it, as Together, Fireworks and llama.cpp take it."""
 UNNAMED = {FAMILY: {"~name": Raw(b'"absent"')}}
 
 
 def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
     """Decode the output format; None for {"type": "text"}, which is the default."""
+    inner = wire.json_schema
+    if (
+        inner is UNSET
+        and wire.type in _OF_SCHEMAS
+        and wire.extra is not UNSET
+        and _is_mapping(wire.extra.get("schema"))
+    ):
+        extra = dict(wire.extra)
+        schema = extra.pop("schema")
+        return StructuredOutput("schema", schema, metadata={FAMILY: {**extra, BARE_SCHEMA: to_raw(wire.type)}})
     if wire.type == "json_object":
         return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
-    inner = wire.json_schema
     if wire.type != "json_schema" or inner is UNSET:
         return None
     return StructuredOutput(
@@ -268,10 +334,19 @@ def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
     )
 
 
+_OF_SCHEMAS = frozenset({"json_object", "json_schema"})
+
+
+def _is_mapping(raw: Raw | None) -> bool:
+    return raw is not None and bytes(raw)[:1] == b"{"
+
+
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     extra = (output.metadata or {}).get(FAMILY, {})
     if output.kind == "json":
         return spliced(ResponseFormat("json_object"), extra)
+    if BARE_SCHEMA in extra:
+        return spliced(ResponseFormat(parse_json(extra[BARE_SCHEMA])), {**extra, "schema": to_raw(output.schema_held)})
     name = output.name
     if name is None and FAMILY not in (output.metadata or {}):
         name, output = required_name(output, request, log)

@@ -5,7 +5,7 @@ Fields we interpret are typed, other keys are exact JSON. Only fields added late
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -179,7 +179,9 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
         "executed_tools",
         "padding",
         "reasoning_encrypted",
+        "reasoning_opaque",
         "reasoning_signature",
+        "reasoning_text",
         "thinking_blocks",
         "thought_signature",
     )
@@ -236,6 +238,21 @@ class CustomTool(Wire, frozen=True, tag="custom"):
 
 
 AnyTool: TypeAlias = FunctionTool | CustomTool | Unmodelled
+
+
+class FlatTool(Wire, frozen=True, tag="function"):
+    """A function in this shape, or as the Responses API writes it: Cursor sends such tools."""
+
+    function: FunctionDefinition | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    description: str | None | UnsetType = UNSET
+    parameters: Raw | UnsetType = UNSET
+    strict: bool | None | UnsetType = UNSET
+
+    further: ClassVar = ("cache_control", "defer_loading", "eager_input_streaming")
+
+
+WiderTool: TypeAlias = FlatTool | CustomTool | Unmodelled
 
 
 class Named(Wire, frozen=True):
@@ -340,6 +357,13 @@ class ReasoningObject(Struct, frozen=True):
     max_tokens: Annotated[int, Meta(gt=0)] | None = None
     enabled: bool | None = None
     exclude: bool | None = None
+
+
+class ThinkingObject(Struct, frozen=True):
+    """Anthropic's switch of reasoning, which DeepSeek, GLM, Kimi and LiteLLM take too."""
+
+    type: Literal["enabled", "disabled"]
+    budget_tokens: Annotated[int, Meta(gt=0)] | None = None
 
 
 class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
@@ -457,8 +481,15 @@ class ChoiceWire(Wire, frozen=True):
     stop_reason: Raw | UnsetType = UNSET
     seed: Raw | UnsetType = UNSET
 
-    # Perplexity; vLLM; Azure
-    further: ClassVar = ("delta", "routed_experts", "token_ids", "content_filter_result", "finish_details")
+    # Perplexity; SGLang; vLLM; Azure
+    further: ClassVar = (
+        "delta",
+        "matched_stop",
+        "routed_experts",
+        "token_ids",
+        "content_filter_result",
+        "finish_details",
+    )
 
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):

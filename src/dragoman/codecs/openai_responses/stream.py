@@ -487,8 +487,8 @@ class PayloadDecoder(EventDecoder):
 
     def _start_call(self, slot: _Slot, item: Item) -> None:
         """Start a call with name and id, all that counts until it is done: arguments come in deltas, or at the end."""
-        if slot.call is not None or item.call_id is UNSET or item.name is UNSET:
-            return
+        if slot.call is not None or not item.call_id or item.name is UNSET:
+            return  # without an id, it starts with the done item, which gets an invented one
         slot.call = ToolCall(item.call_id, qualified_name(item), custom=slot.kind == "custom_tool_call")
         flow = self._start(slot, 0, slot.call)
         for text in slot.waiting:
