@@ -169,6 +169,7 @@ _TOOL_TYPES = {
 }
 _STEP_OF_TOOL_TYPE = {tool_type: kind for kind, tool_type in _TOOL_TYPES.items()}
 _IMAGE_SEARCH = "GOOGLE_SEARCH_IMAGE"
+_PYTHON = "PYTHON"
 _WITHOUT_ARGUMENTS = frozenset({"file_search", "processing"})
 _ARGUMENTS = {"google_search": "queries", "url_context": "urls", "google_maps": "queries"}
 """The only argument that Interactions accepts in a call of each tool."""
@@ -189,8 +190,8 @@ def _call_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
     if tool == "code_execution":
         if not isinstance(arguments, Mapping) or arguments.keys() != {"code", "language"}:
             return None
-        code: Object = {"id": step["id"], "language": str(arguments["language"]).upper(), "code": arguments["code"]}
-        return {"executableCode": code}
+        # generateContent knows no other language; it has no field for a shell command.
+        return {"executableCode": {"id": step["id"], "language": _PYTHON, "code": arguments["code"]}}
     tool_type = _TOOL_TYPES.get(tool)
     if step.get("search_type") == "image_search":
         tool_type = _IMAGE_SEARCH
@@ -230,7 +231,7 @@ def part_as_step(part: Mapping[str, Any], call_id: str) -> Object | None:
 
 
 def _code_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
-    arguments = {"code": entries.get("code", ""), "language": str(entries.get("language", "PYTHON")).lower()}
+    arguments = {"code": entries.get("code", ""), "language": str(entries.get("language", _PYTHON)).lower()}
     return {"type": "code_execution_call", "id": entries.get("id", call_id), "arguments": arguments}
 
 

@@ -59,7 +59,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
+from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, WITHIN, Extra, Spelling, has_note, inner_extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -607,6 +607,8 @@ class PartEncoder:
         if self.crosses and is_any_unknown(self._profile.unknown_keys, "Part", part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
+        if has_note(part.metadata, CODE_LANGUAGE):
+            self._log.degrade(part, "", "language of the code", "this API can only say Python")
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
         block = value if isinstance(value, Raw) else Raw(encode_json(value))

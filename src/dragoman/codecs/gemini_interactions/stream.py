@@ -143,6 +143,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     def __init__(self) -> None:
         super().__init__()
         self._seen: list[AnyPart] = []
+        self._beside: list[Raw] = []
+        """Contents with which summaries began and that reasoning cannot hold."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -266,6 +268,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if self._state is not ENDED:
             self._state = ENDED
             self._end_blocks()
+            if self._beside:
+                self._late["summary"] = Raw(encode_json(self._beside))
             self._emit_finish()
 
     def _finish(self) -> Finish:
@@ -301,6 +305,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
                 found = parse_json(raw)
                 if isinstance(found, dict) and isinstance(found.get("text"), str):
                     self._flow(event.index, block, SummaryDelta(SummaryContent(found["text"])))
+                if not isinstance(found, dict) or not found.keys() <= {"type", "text"}:
+                    self._beside.append(raw)
 
     def _on_delta(self, event: StepDelta) -> None:
         delta: Any = event.delta
@@ -333,7 +339,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if kind in _STRICT_DELTAS:
             if kind != "thought_summary":
                 raise fault
-            return  # an image of a summary
+            return  # an image of a summary: its keys are reported as unknown ones
         index, block = self._open_step(index)
         if block.kind == "model_output":
             if kind in _MEDIA:

@@ -97,26 +97,33 @@ _GOOGLE_VALIDATED: Extra = {"mode": Raw(b'"VALIDATED"')}
 
 
 def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
-    """Decode the tool choice. `validated` is a free choice with checked calls: auto, and the rest is kept as a note."""
+    """Decode the tool choice. `validated` is a free choice with checked calls: auto, and the rest is kept as a note.
+
+    So is every word that is not known.
+    """
     if isinstance(wire, str):
         known = _CHOICES.get(wire)
         if known is not None:
             return known
-        return ToolChoice("auto", metadata=_spelled(wire))
+        word = wire.lower()
+        return ToolChoice(_MODES.get(word, "auto"), metadata=_noted(word, Raw(encode_json(wire)), {}))
     allowed = wire.allowed_tools
-    word = "auto" if allowed.mode is UNSET else allowed.mode
+    word = "auto" if allowed.mode is UNSET else allowed.mode.lower()
     inner = spliced(allowed, {} if allowed.extra is UNSET else allowed.extra)
-    notes: Extra = {"~choice": spliced(ChoiceObject(inner), {} if wire.extra is UNSET else wire.extra)}  # type: ignore[arg-type]
+    spelled: Any = spliced(ChoiceObject(inner), {} if wire.extra is UNSET else wire.extra)  # type: ignore[arg-type]
+    further: Extra = {}
     for extra in (wire.extra, allowed.extra):
         if extra is not UNSET:
-            notes.update(extra)
-    metadata = {FAMILY: notes} | ({GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {})
-    return ToolChoice(_MODES.get(word, "auto"), tuple(allowed.tools or ()), metadata)
+            further.update(extra)
+    return ToolChoice(_MODES.get(word, "auto"), tuple(allowed.tools or ()), _noted(word, spelled, further))
 
 
-def _spelled(word: str) -> dict[str, Extra]:
-    notes: Extra = {"~choice": Raw(encode_json(word))}
-    return {FAMILY: notes, GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {FAMILY: notes}
+def _noted(word: str, spelled: Raw, further: Extra) -> dict[str, Extra]:
+    """Return the metadata of a choice with this mode, in lower case, and this spelling."""
+    notes: Extra = {"~choice": spelled, **further}
+    if word == VALIDATED:
+        return {FAMILY: notes, GOOGLE: _GOOGLE_VALIDATED}
+    return {FAMILY: notes if word in _MODES else {**notes, "mode": Raw(encode_json(word))}}
 
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], *, native: bool = False) -> WireValue:
