@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.ir import Completion, ProviderTool, Request, ServerToolCall, ServerToolResult, Usage
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -175,6 +175,25 @@ _ARGUMENTS = {"google_search": "queries", "url_context": "urls", "google_maps": 
 """The only argument that Interactions accepts in a call of each tool."""
 
 
+def language_note(step: Mapping[str, Any]) -> Extra:
+    """Return a note for code that is not Python: generateContent has no word for another language."""
+    arguments = step.get("arguments")
+    if step.get("type") != "code_execution_call" or not isinstance(arguments, Mapping):
+        return {}
+    language = arguments.get("language")
+    return {} if language in (None, "python") else {CODE_LANGUAGE: Raw(encode_json(language))}
+
+
+def beside_text(summary: Raw) -> dict[int, Raw]:
+    """Return what the pieces of a thought's summary have beside their text, by place: all of an image."""
+    found: dict[int, Raw] = {}
+    for place, piece in enumerate(parse_json(summary)):
+        if isinstance(piece, Mapping):
+            further = {key: value for key, value in piece.items() if key not in {"type", "text"}}
+            found |= {place: Raw(encode_json(further))} if further else {}
+    return found
+
+
 def step_as_part(step: Mapping[str, Any]) -> Object | None:
     """Return a call or result step of Interactions, without its signature, as a member of a generateContent part."""
     kind = str(step.get("type", ""))
@@ -190,7 +209,7 @@ def _call_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
     if tool == "code_execution":
         if not isinstance(arguments, Mapping) or arguments.keys() != {"code", "language"}:
             return None
-        # generateContent knows no other language; it has no field for a shell command.
+        # See `language_note`.
         return {"executableCode": {"id": step["id"], "language": _PYTHON, "code": arguments["code"]}}
     tool_type = _TOOL_TYPES.get(tool)
     if step.get("search_type") == "image_search":

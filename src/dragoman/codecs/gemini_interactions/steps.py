@@ -25,11 +25,10 @@ from dragoman.codecs.gemini_interactions.wire import (
     ThoughtStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought, is_signed_medium
-from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
+from dragoman.codecs.google_vocabulary import beside_text, language_note, part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import WireValue, keep, restored, spliced
+from dragoman.codecs.reading import WireValue, restored, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
-from dragoman.codecs.wire_values import Unmodelled
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -45,7 +44,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, Extra, family_notes, with_notes
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, with_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -70,7 +69,6 @@ CONTENT = "content:"
 _OUTPUT = (Text, Refusal, Image, Document, Audio, SearchResult)
 
 _heads = msgspec.json.Decoder(StepHead).decode
-_members = msgspec.json.Decoder(Extra).decode
 
 
 own = partial(family_notes, FAMILY)
@@ -86,23 +84,10 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
     if summary is not UNSET and (len(summary) != 1 or not any(texts) or not is_plain_text(summary[0])):
         notes[SUMMARY] = Raw(encode_json(restored(summary)))
-        extras = {f"summary[{index}]": _beside_text(piece) for index, piece in enumerate(summary)}
-        notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
+        notes.update({f"{WITHIN}summary[{place}]": keys for place, keys in beside_text(notes[SUMMARY]).items()})
     if not notes and not texts:
         return None
     return Reasoning(SUMMARY_BREAK.join(texts), metadata=noted(NATIVE_THOUGHT, notes))
-
-
-def _beside_text(piece: TextContent | Unmodelled) -> Extra | UnsetType:
-    """Return what a piece of a summary has beside its text: all of it, if it is an image."""
-    if type(piece) is TextContent:
-        cited: Extra = {} if piece.annotations is UNSET else {"annotations": piece.annotations}
-        return cited if piece.extra is UNSET else {**cited, **piece.extra}
-    try:
-        members = _members(piece.raw)  # type: ignore[union-attr]
-    except msgspec.DecodeError:
-        return UNSET
-    return {key: value for key, value in members.items() if key != "type"}
 
 
 def is_plain_text(content: Any) -> bool:
@@ -204,18 +189,9 @@ def decode_other(raw: Raw) -> AnyPart:
     part: AnyPart = kind(call_id, name, FAMILY, raw, signature, **fields)
     if block is not None:
         given = Raw(encode_json(block))
-        notes: Extra = {STEP: raw, **_language(parsed)}
+        notes: Extra = {STEP: raw, **language_note(parsed)}
         part = kind(call_id, name, GOOGLE, given, signature, metadata={FAMILY: notes}, **fields)
     return part
-
-
-def _language(step: dict[str, Any]) -> Extra:
-    """Return the note of code that is not Python, for which generateContent has no word."""
-    arguments = step.get("arguments")
-    if step["type"] != "code_execution_call" or not isinstance(arguments, dict):
-        return {}
-    language = arguments.get("language")
-    return {} if language in {None, "python"} else {CODE_LANGUAGE: Raw(encode_json(language))}
 
 
 def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> WireValue:

@@ -143,8 +143,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
     def __init__(self) -> None:
         super().__init__()
         self._seen: list[AnyPart] = []
-        self._beside: list[Raw] = []
-        """Contents with which summaries began and that reasoning cannot hold."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -268,8 +266,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if self._state is not ENDED:
             self._state = ENDED
             self._end_blocks()
-            if self._beside:
-                self._late["summary"] = Raw(encode_json(self._beside))
             self._emit_finish()
 
     def _finish(self) -> Finish:
@@ -306,7 +302,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
                 if isinstance(found, dict) and isinstance(found.get("text"), str):
                     self._flow(event.index, block, SummaryDelta(SummaryContent(found["text"])))
                 if not isinstance(found, dict) or not found.keys() <= {"type", "text"}:
-                    self._beside.append(raw)
+                    self._late["summary"] = Raw(encode_json(seed.summary))
 
     def _on_delta(self, event: StepDelta) -> None:
         delta: Any = event.delta

@@ -259,13 +259,30 @@ def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -
         place = 0
         for start, length, signature in sorted(marks, key=lambda mark: mark[:2]):
             if place < start:
-                split.append(Text(part.text[place:start]))
-            split.append(Text(part.text[start : start + length], signature=signature))
+                split.append(_piece(part, place, start))
+            split.append(_piece(part, start, start + length, signature))
             place = max(place, start + length)
         if place < len(part.text):
-            split.append(Text(part.text[place:]))
+            split.append(_piece(part, place, len(part.text)))
         marks = []
     return split
+
+
+def _piece(part: Text, start: int, end: int, signature: Signature | None = None) -> Text:
+    """Return a piece of a text, with the citations that begin in it."""
+    text = part.text[start:end]
+    if not part.citations:
+        return Text(text, signature=signature)
+    cited = [
+        structs.replace(
+            citation,
+            start=None if citation.start is None else citation.start - start,
+            end=None if citation.end is None else min(citation.end - start, len(text)),
+        )
+        for citation in part.citations
+        if start <= (citation.start or 0) < end
+    ]
+    return Text(text, tuple(cited), signature=signature)
 
 
 def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
