@@ -158,9 +158,9 @@ def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
         return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end)
     if not isinstance(document, dict):
         document = {}
-    said = {key: value for key in ("url", "title", "text") if isinstance(value := document.get(key), str)}
-    further = {key: value for key, value in document.items() if key not in said and key != "id"}
-    url, title, text = said.get("url"), said.get("title"), said.get("text")
+    named = {key: value for key in ("url", "title", "text") if isinstance(value := document.get(key), str)}
+    further = {key: value for key, value in document.items() if key not in named and key != "id"}
+    url, title, text = named.get("url"), named.get("title"), named.get("text")
     title = title or (None if url or text else source.id)
     if text is None and further:
         only = next(iter(further.values())) if len(further) == 1 else None

@@ -957,7 +957,7 @@ class MessageEncoder:
                 )
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return write_words(words, result.parts)
+            return write_words(words, result, self._log)
         return texts or ""
 
 
