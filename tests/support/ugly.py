@@ -1523,6 +1523,40 @@ INTERACTIONS_ANSWERS: dict[str, Json] = {
         errors=[{"code": "internal", "message": mark()}],
     ),
 }
+CHAT |= {
+    "signatures of LiteLLM": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": mark()},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": "{}"},
+                        "provider_specific_fields": {"thought_signature": mark()},
+                    },
+                    {
+                        "id": "2",
+                        "type": "function",
+                        "function": {
+                            "name": "f",
+                            "arguments": "{}",
+                            "provider_specific_fields": {"thought_signature": mark(), "note": mark()},
+                        },
+                    },
+                    {"id": "call_3__thought__QUFB", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": mark()},
+            {"role": "tool", "tool_call_id": "2", "content": mark()},
+            {"role": "tool", "tool_call_id": "call_3__thought__QUFB", "content": mark()},
+        ],
+        "tools": CHAT_TOOLS,
+    }
+}
 GEMINI |= {
     "none of one": {
         "contents": [{"role": "user", "parts": [{"text": mark()}]}],

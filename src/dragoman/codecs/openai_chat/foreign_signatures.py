@@ -195,6 +195,33 @@ def read_signature(extra: Extra) -> Signature | None:
     return signature
 
 
+_LITELLM, _IN_ID = "provider_specific_fields", "__thought__"
+SIGNED_AT = "~signed_at"
+"""Note on a call: its signature is in this field of LiteLLM's, or in the id, and stays there."""
+
+
+def is_signed_id(call_id: str) -> bool:
+    """Whether LiteLLM appended Gemini's signature to the id, because clients return ids and no further keys."""
+    return _IN_ID in call_id
+
+
+def read_litellm_signature(call_id: str | UnsetType, function: Extra | UnsetType, extra: Extra) -> Signature | None:
+    """Return Gemini's signature of a call as LiteLLM writes it: beside the call or its function, or in its id."""
+    of_function = {} if function is UNSET else function
+    for fields, place in ((extra, _LITELLM), (of_function, f"function.{_LITELLM}")):
+        found = parse_json(fields[_LITELLM]) if _LITELLM in fields else None
+        data = found.get(_THOUGHT_SIGNATURE) if isinstance(found, dict) else None
+        if isinstance(found, dict) and isinstance(data, str) and data:
+            if len(found) == 1:
+                fields[MODELLED + _LITELLM] = fields.pop(_LITELLM)
+            extra[SIGNED_AT] = Raw(encode_json(place))
+            return Signature("google", data)
+    if call_id is UNSET or not call_id or not is_signed_id(call_id):
+        return None
+    extra[SIGNED_AT] = Raw(b'"id"')
+    return Signature("google", call_id.partition(_IN_ID)[2])
+
+
 def _note_signed(extra: Extra, beside: dict[str, Any]) -> None:
     """Turn `extra_content` into a note, because a part has its signature; what it has beside that is kept."""
     extra[MODELLED + EXTRA_CONTENT] = extra.pop(EXTRA_CONTENT)

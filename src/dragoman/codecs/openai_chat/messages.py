@@ -400,6 +400,9 @@ _function_keys = collect_keys(Function, ("parsed_arguments",))
 _call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
 
 
+_SIGNED = {MODELLED + foreign_signatures.EXTRA_CONTENT, foreign_signatures.SIGNED_AT}
+
+
 def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
     call_id, function = call.id, call.function
     if (
@@ -410,6 +413,7 @@ def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and call.type == "function"
         and call.index is call.cache_control is call.extra_content is call.custom is UNSET
         and call.extra is function.extra is function.parsed_arguments is UNSET
+        and not foreign_signatures.is_signed_id(call_id)
     ):
         text = function.arguments
         arguments = read_arguments(text)
@@ -427,7 +431,10 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         call_id, invented = invent_id(seed, index), True
     if call.type != "function" and custom is UNSET:
         extra[_TYPE] = Raw(b'"absent"') if call.type is UNSET else Raw(encode_json(call.type))
-    signature = foreign_signatures.read_signature(extra)
+    further = UNSET if function is UNSET else function.extra
+    signature = foreign_signatures.read_signature(extra) or foreign_signatures.read_litellm_signature(
+        call.id, further, extra
+    )
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
@@ -887,7 +894,7 @@ class MessageEncoder:
         extra = dict((metadata or {}).get(FAMILY, {}))
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
-        if call.signature is not None and MODELLED + "extra_content" not in extra:
+        if call.signature is not None and extra.keys().isdisjoint(_SIGNED):
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_signature(call))
             else:
