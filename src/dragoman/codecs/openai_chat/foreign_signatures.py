@@ -184,28 +184,30 @@ EXTRA_CONTENT = "extra_content"
 _GOOGLE, _THOUGHT_SIGNATURE = "google", "thought_signature"
 
 
-def read_signature(extra: Extra) -> Signature | None:
-    """Return the signature of a call or an image; its key in `extra` becomes a note."""
+def read_signature(
+    extra: Extra, call_id: str | UnsetType = UNSET, function: Extra | UnsetType = UNSET
+) -> Signature | None:
+    """Return the signature of a call or an image; its key in `extra` becomes a note.
+
+    `function` are the further keys of a call's function.
+    """
     raw = extra.get(EXTRA_CONTENT)
     if raw is None:
-        return None
+        return None if call_id is function is UNSET else _read_litellm(call_id, function, extra)
     signature, beside = signature_in(raw)
     if signature is not None:
         _note_signed(extra, beside)
     return signature
 
 
-_LITELLM, _IN_ID = "provider_specific_fields", "__thought__"
+_LITELLM = "provider_specific_fields"
+SIGNED_ID = "__thought__"
+"""In an id: LiteLLM appends Gemini's signature, because clients return ids and no further keys."""
 SIGNED_AT = "~signed_at"
 """Note on a call: its signature is in this field of LiteLLM's, or in the id, and stays there."""
 
 
-def is_signed_id(call_id: str) -> bool:
-    """Whether LiteLLM appended Gemini's signature to the id, because clients return ids and no further keys."""
-    return _IN_ID in call_id
-
-
-def read_litellm_signature(call_id: str | UnsetType, function: Extra | UnsetType, extra: Extra) -> Signature | None:
+def _read_litellm(call_id: str | UnsetType, function: Extra | UnsetType, extra: Extra) -> Signature | None:
     """Return Gemini's signature of a call as LiteLLM writes it: beside the call or its function, or in its id."""
     of_function = {} if function is UNSET else function
     for fields, place in ((extra, _LITELLM), (of_function, f"function.{_LITELLM}")):
@@ -216,10 +218,10 @@ def read_litellm_signature(call_id: str | UnsetType, function: Extra | UnsetType
                 fields[MODELLED + _LITELLM] = fields.pop(_LITELLM)
             extra[SIGNED_AT] = Raw(encode_json(place))
             return Signature("google", data)
-    if call_id is UNSET or not call_id or not is_signed_id(call_id):
+    if call_id is UNSET or not call_id or SIGNED_ID not in call_id:
         return None
     extra[SIGNED_AT] = Raw(b'"id"')
-    return Signature("google", call_id.partition(_IN_ID)[2])
+    return Signature("google", call_id.partition(SIGNED_ID)[2])
 
 
 def _note_signed(extra: Extra, beside: dict[str, Any]) -> None:

@@ -413,7 +413,7 @@ def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and call.type == "function"
         and call.index is call.cache_control is call.extra_content is call.custom is UNSET
         and call.extra is function.extra is function.parsed_arguments is UNSET
-        and not foreign_signatures.is_signed_id(call_id)
+        and foreign_signatures.SIGNED_ID not in call_id
     ):
         text = function.arguments
         arguments = read_arguments(text)
@@ -431,10 +431,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         call_id, invented = invent_id(seed, index), True
     if call.type != "function" and custom is UNSET:
         extra[_TYPE] = Raw(b'"absent"') if call.type is UNSET else Raw(encode_json(call.type))
-    further = UNSET if function is UNSET else function.extra
-    signature = foreign_signatures.read_signature(extra) or foreign_signatures.read_litellm_signature(
-        call.id, further, extra
-    )
+    signature = foreign_signatures.read_signature(extra, call.id, UNSET if function is UNSET else function.extra)
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
