@@ -202,3 +202,15 @@ def test_only_our_own_wrapping_is_undone(name: str, response: dict[str, Any]) ->
     (result,) = dragoman.decode_request(body, name).messages[2].tool_results
     if set(response) not in ({"output"}, {"error"}):
         assert result.value == response
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", FORMATS)
+def test_the_texts_of_an_error_do_not_run_together(target: str) -> None:
+    """Formats with one text per error separate them, and report that they were several."""
+    failed = ir.ToolResult("call_1", "f", "error", parts=(ir.Text("not found"), ir.Text("try again")))
+    encoded = dragoman.encode_request(conversation(failed), target)
+    written = encoded.json().decode()
+    assert "not foundtry" not in written
+    joined = r"not found\ntry again" in written.replace(r"\\n", r"\n")
+    assert joined is any(loss.severity == "degraded" for loss in encoded.losses)

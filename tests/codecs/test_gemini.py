@@ -360,8 +360,18 @@ def test_citations_of_others_become_grounding() -> None:
             {"segment": {"partIndex": 1, "endIndex": 12, "text": "Größe: 3 m"}, "groundingChunkIndices": [1]},
         ],
     }
-    _, losses = answer(complete(ir.Text("a", (ir.Citation(title="a document"),))))
+    _, losses = answer(complete(ir.Text("a", (ir.Citation(start=0, end=1),))))
     assert loss_pairs(losses) == [("dropped", "$.messages[0].parts[0].citations")]
+
+
+def test_a_document_is_retrieved_context() -> None:
+    body, losses = answer(complete(ir.Text("a", (ir.Citation(title="d", cited_text="quoted"),))))
+    assert losses == ()
+    chunk = {"retrievedContext": {"title": "d", "text": "quoted"}}
+    assert body["candidates"][0]["groundingMetadata"]["groundingChunks"] == [chunk]
+    (text,) = response.decode_response(bytes(raw(body))).messages[0].parts
+    assert isinstance(text, ir.Text)
+    assert text.citations == (ir.Citation(None, "d", "quoted", 0, 1),)
 
 
 # ── what others signed ────────────────────────────────────────────────────────────────────────────────────────

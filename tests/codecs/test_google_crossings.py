@@ -568,3 +568,37 @@ def test_the_tier_of_an_interaction_is_written() -> None:
         "gemini-interactions",
     )
     assert dragoman.encode_response(completion, "gemini").body["usageMetadata"]["serviceTier"] == "flex"
+
+
+@promise("law:6-owed-back")
+@pytest.mark.parametrize("target", ["gemini", "vertex", "gemini-interactions"])
+@pytest.mark.parametrize(
+    ("call_id", "beside", "inside"),
+    [
+        ("call_1", {"provider_specific_fields": {"thought_signature": "c2ln"}}, {}),
+        ("call_1", {}, {"provider_specific_fields": {"thought_signature": "c2ln"}}),
+        ("call_1__thought__c2ln", {}, {}),
+    ],
+    ids=["call", "function", "id"],
+)
+def test_signatures_in_histories_of_litellm_return_to_google(
+    call_id: str, beside: dict[str, Any], inside: dict[str, Any], target: str
+) -> None:
+    call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}", **inside}, **beside}
+    body = {
+        "model": "any",
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call_id, "content": "done"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+    }
+    encoded = dragoman.translate_request(body, source="openai-chat", target=target, model="gemini-3.6-flash")
+    assert '"c2ln"' in encoded.json().decode()
+    assert encoded.losses == ()
+    assert dragoman.translate_request(body, source="openai-chat", target="openai-chat").body == body
+    away = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages")
+    place = next((key for key in [*beside, *(f"function.{key}" for key in inside)]), "id")
+    lost = {loss.path for loss in away.losses if loss.severity == "dropped"}
+    assert lost == {f"$.messages[1].tool_calls[0].{place}"}

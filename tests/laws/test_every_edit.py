@@ -32,7 +32,6 @@ FILLED_IN: dict[tuple[str, str, str], str] = {
     ("anthropic-messages", "$.content[].data", "emptied"): _NO_DATA,
     ("bedrock-converse", "$.messages[].content[].reasoningContent.redactedContent", "emptied"): _NO_DATA,
     ("bedrock-converse", "$.output.message.content[].reasoningContent.redactedContent", "emptied"): _NO_DATA,
-    ("cohere-chat", "$.messages[].content[].image_url.url", "emptied"): _NO_DATA,
     ("cohere-chat", "$.message", "emptied"): _ROLE,
     ("cohere-chat", "$.message.role", "removed"): _ROLE,
     ("ollama-chat", "$.message", "emptied"): _ROLE,

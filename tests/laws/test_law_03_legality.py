@@ -38,6 +38,7 @@ PICKY = (
     ("gemini", "gemini-2.5-pro"),
     ("gemini", "gemini-3-pro-preview"),
     ("gemini", "gemini-3.6-flash"),
+    ("gemini", "gemma-3-27b-it"),
     ("vertex", "gemini-2.5-flash"),
     ("vertex", "gemini-3-pro-preview"),
     ("bedrock-converse", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),

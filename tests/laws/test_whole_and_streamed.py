@@ -37,10 +37,12 @@ _PLACE = "a citation that follows its text is placed there"
 _CUT = "the whole answer has arguments where the stream has none"
 _SOUND = "sound that is not sent as data"
 _WHOLE = "what the stream has no event for"
+_JOINED = "texts in a row are one part of the stream, in which the citations are placed"
+_ENDED = "the citations come with the last chunk, and a signature has ended their text"
+_QUOTE = "the body of the whole answer is kept as it was, with the quote of a page"
 KNOWN: dict[tuple[str, str, str], str] = {
     ("openai-chat", "Audio.file_id", "others"): _SOUND,
     ("openai-chat", "Audio.url", "others"): _SOUND,
-    ("openai-chat", "gemini-interactions: grounded, not stored", "citations"): _PLACE,
     ("openai-chat", "openai-chat: parts", "others"): _WHOLE,
     ("openai-responses", "anthropic-messages: cited", "citations"): _PLACE,
     ("gemini", "gemini-interactions: grounded, not stored", "citations"): _PLACE,
@@ -50,6 +52,9 @@ KNOWN: dict[tuple[str, str, str], str] = {
     ("gemini", "openai-chat: refusal and content", "refusal"): _SENT,
     ("gemini", "openai-chat: refusal and content", "text"): _SENT,
     ("gemini", "openai-responses: mixed", "citations"): _PLACE,
+    ("gemini", "gemini-interactions: summary with an image", "citations"): _ENDED,
+    ("gemini", "gemini: files and places", "citations"): _QUOTE,
+    ("gemini", "openai-responses: messages", "citations"): _JOINED,
     ("vertex", "gemini-interactions: grounded, not stored", "citations"): _PLACE,
     ("vertex", "openai-chat: refusal and content", "citations"): _SENT,
     ("vertex", "openai-chat: refusal and content", "finish"): _SENT,
@@ -57,6 +62,9 @@ KNOWN: dict[tuple[str, str, str], str] = {
     ("vertex", "openai-chat: refusal and content", "refusal"): _SENT,
     ("vertex", "openai-chat: refusal and content", "text"): _SENT,
     ("vertex", "openai-responses: mixed", "citations"): _PLACE,
+    ("vertex", "gemini-interactions: summary with an image", "citations"): _ENDED,
+    ("vertex", "gemini: files and places", "citations"): _QUOTE,
+    ("vertex", "openai-responses: messages", "citations"): _JOINED,
     ("bedrock-converse", "SearchResult.cache", "others"): _WHOLE,
     ("bedrock-converse", "gemini: audio", "others"): _SOUND,
     ("ollama-chat", "ToolCall.incomplete", "calls"): _CUT,

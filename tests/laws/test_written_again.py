@@ -26,11 +26,9 @@ from tests.support.trees import difference, plain, variants
 
 # (kind, body, target) -> what is different the second time.
 _MEDIA = "media beside the text of a result are read as a turn of their own"
-_CITED = "a citation without a place is read as one of the whole text"
 _KEY = "a key of another family that was carried is reported when it is carried no longer"
 KNOWN = {
     ("request", "bedrock-converse: kinds", "openai-responses"): _MEDIA,
-    ("response", "gemini-interactions: grounded, not stored", "openai-chat"): _CITED,
     ("response", "Reasoning.metadata of google", "gemini"): _KEY,
     ("response", "Reasoning.metadata of google", "vertex"): _KEY,
     ("response", "Reasoning.metadata of anthropic", "gemini"): _KEY,

@@ -431,6 +431,13 @@ BAD = [
     Case("one_candidate", settings(candidateCount=2), "$.generationConfig.candidateCount", "Multiple candidates", NEW),
     Case(
         "thinking_is_supported",
+        ask(generationConfig={"thinkingConfig": {"thinkingLevel": "LOW"}}),
+        "$.generationConfig.thinkingConfig",
+        "not enabled",
+        {"model": "gemma-3-27b-it"},
+    ),
+    Case(
+        "thinking_is_supported",
         settings(thinkingConfig={"includeThoughts": True}),
         "$.generationConfig.thinkingConfig",
         "not enabled",

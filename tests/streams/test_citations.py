@@ -1,5 +1,6 @@
 """A citation of a whole block cites that block's text in every format, also where it arrives before the text."""
 
+import json
 from typing import Any
 
 import pytest
@@ -188,3 +189,51 @@ def test_what_messages_cannot_say_about_a_cited_document_is_reported() -> None:
     for target in ("openai-chat", "openai-responses", "gemini"):
         losses = dragoman.translate_request(body, source="bedrock-converse", target=target).losses
         assert {"location", "source"} <= {loss.what for loss in losses}
+
+
+def _of_cohere(kind: str, index: int | None = None, **message: Any) -> bytes:
+    event = {"type": kind, "delta": {"message": message}} | ({} if index is None else {"index": index})
+    return f"event: {kind}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+@promise("law:2-nothing-vanishes")
+def test_a_citation_of_streamed_reasoning_is_reported() -> None:
+    """The intermediate format has none; the same format gets it back."""
+    cited = {"start": 0, "end": 2, "text": "Hm", "type": "THINKING_CONTENT", "content_index": 0, "sources": []}
+    ended = {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}
+    stream = (
+        _of_cohere("message-start", role="assistant")
+        + _of_cohere("content-start", 0, content={"type": "thinking", "thinking": "Hm"})
+        + _of_cohere("citation-start", 0, citations=cited)
+        + _of_cohere("content-end", 0)
+        + f"event: message-end\ndata: {json.dumps(ended)}\n\n".encode()
+    )
+    other = StreamTranslator(source="cohere-chat", target="openai-chat")
+    other.feed(stream)
+    other.close()
+    assert [loss.what for loss in other.losses if loss.severity == "dropped"] == ["citations"]
+    decoder = StreamDecoder("cohere-chat")
+    events = decoder.feed(stream) + decoder.close()
+    encoder = dragoman.StreamEncoder("cohere-chat")
+    assert json.dumps([cited], separators=(",", ":")).encode() in (encoder.encode(events) + encoder.close()).replace(
+        b" ", b""
+    )
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", [name for name in FORMATS if name != "gemini-interactions"])
+def test_an_image_with_which_a_summary_begins_is_reported(target: str) -> None:
+    image = {"type": "image", "data": "AAAA", "mime_type": "image/png"}
+    stream = b"".join(
+        f"event: {event['event_type']}\ndata: {json.dumps(event)}\n\n".encode()
+        for event in (
+            {"event_type": "interaction.created", "interaction": {"id": "i", "status": "in_progress", "model": "m"}},
+            {"event_type": "step.start", "index": 0, "step": {"type": "thought", "summary": [image]}},
+            {"event_type": "step.stop", "index": 0},
+            {"event_type": "interaction.completed", "interaction": {"id": "i", "status": "completed"}},
+        )
+    )
+    translator = StreamTranslator(source="gemini-interactions", target=target)
+    translator.feed(stream)
+    translator.close()
+    assert "summary" in {loss.what for loss in translator.losses if loss.severity == "dropped"}

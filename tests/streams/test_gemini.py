@@ -67,6 +67,8 @@ def unnoted(part: ir.AnyPart, *, ids: bool = True) -> Any:
     changes |= {name: "" for name in ("id", "tool_call_id") if not ids and is_invented(getattr(part, name, ""))}
     if isinstance(part, ir.ToolCall) and part.parsed:
         changes["arguments_text"] = None
+    if isinstance(part, ir.Text):
+        changes["citations"] = tuple(structs.replace(citation, metadata=None) for citation in part.citations)
     return structs.replace(part, **changes)
 
 
@@ -1126,11 +1128,11 @@ def test_citations_become_grounding_of_the_last_chunk() -> None:
     assert got == (ir.Text("Ä. Im Büro.", (structs.replace(cite, start=6, end=10),)),)
 
 
-def test_a_citation_without_an_address_is_a_loss() -> None:
+def test_a_citation_of_nothing_is_a_loss() -> None:
     cited: list[ir.AnyEvent] = [
         ir.PartStart(0, ir.Text("")),
         ir.PartDelta(0, "a"),
-        ir.PartDelta(0, "", ir.Citation(title="book")),
+        ir.PartDelta(0, "", ir.Citation(start=0, end=1)),
         ir.PartEnd(0),
     ]
     assert [loss.severity for loss in losses_of([START, *cited, END])] == ["dropped"]

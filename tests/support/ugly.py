@@ -1408,6 +1408,240 @@ COHERE_ANSWERS: dict[str, Json] = {
 }
 
 
+# ── Interactions, and what came to the others later: at the end, because marks are numbered in order ──────────────
+
+
+def user_step(*contents: Json) -> Json:
+    return {"type": "user_input", "content": list(contents)}
+
+
+def interaction(*steps: Json, **more: Any) -> Json:
+    times = {"created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z"}
+    return {
+        "id": "i",
+        "object": "interaction",
+        "status": "completed",
+        "model": "g",
+        **times,
+        "steps": list(steps),
+        **more,
+    }
+
+
+def page() -> Json:
+    return {"type": "url_citation", "url": "https://a.b", "title": mark(), "start_index": 0, "end_index": 2}
+
+
+INTERACTIONS_TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in "fg"]
+INTERACTIONS_CALL = {"type": "function_call", "id": "1", "name": "f", "arguments": {}}
+
+INTERACTIONS: dict[str, Json] = {
+    "annotated input": {
+        "model": "g",
+        "input": [
+            user_step({"type": "text", "text": mark(), "annotations": [page()]}),
+            INTERACTIONS_CALL,
+            {
+                "type": "function_result",
+                "call_id": "1",
+                "name": "f",
+                "result": [{"type": "text", "text": mark(), "annotations": [page()]}],
+            },
+        ],
+        "tools": INTERACTIONS_TOOLS,
+    },
+    "summary with an image": {
+        "model": "g",
+        "input": [
+            user_step({"type": "text", "text": mark()}),
+            {
+                "type": "thought",
+                "signature": "QUFB",
+                "summary": [
+                    {"type": "text", "text": mark(), "annotations": [page()]},
+                    {"type": "image", "data": "AAAA", "mime_type": "image/png"},
+                    {"type": "hologram", "note": mark()},
+                ],
+            },
+            {"type": "model_output", "content": [{"type": "text", "text": mark()}]},
+            user_step({"type": "text", "text": mark()}),
+        ],
+    },
+    "shell": {
+        "model": "g",
+        "input": [
+            user_step({"type": "text", "text": mark()}),
+            {"type": "code_execution_call", "id": "1", "arguments": {"code": mark(), "language": "bash"}},
+            {"type": "code_execution_result", "call_id": "1", "result": mark(), "is_error": True},
+            {"type": "model_output", "content": [{"type": "text", "text": mark()}]},
+            user_step({"type": "text", "text": mark()}),
+        ],
+    },
+    "none of one": {
+        "model": "g",
+        "input": mark(),
+        "tools": INTERACTIONS_TOOLS,
+        "generation_config": {"tool_choice": {"allowed_tools": {"mode": "none", "tools": ["f"]}}},
+    },
+    "unknown choice": {
+        "model": "g",
+        "input": mark(),
+        "tools": INTERACTIONS_TOOLS,
+        "generation_config": {"tool_choice": mark()},
+    },
+    "choice in capitals": {
+        "model": "g",
+        "input": mark(),
+        "tools": INTERACTIONS_TOOLS,
+        "generation_config": {"tool_choice": "ANY"},
+    },
+}
+INTERACTIONS_ANSWERS: dict[str, Json] = {
+    "summary with an image": interaction(
+        {
+            "type": "thought",
+            "signature": "QUFB",
+            "summary": [
+                {"type": "text", "text": mark(), "annotations": [page()]},
+                {"type": "image", "data": "AAAA", "mime_type": "image/png"},
+            ],
+        },
+        {"type": "model_output", "content": [{"type": "text", "text": mark(), "annotations": [page()]}]},
+    ),
+    "shell": interaction(
+        {"type": "code_execution_call", "id": "1", "arguments": {"code": mark(), "language": "bash"}},
+        {"type": "code_execution_result", "call_id": "1", "result": mark()},
+        {"type": "model_output", "content": [{"type": "text", "text": mark()}]},
+    ),
+    "failed output": interaction(
+        {
+            "type": "model_output",
+            "content": [{"type": "text", "text": mark()}],
+            "error": {"code": 13, "message": mark()},
+        },
+        status="failed",
+        errors=[{"code": "internal", "message": mark()}],
+    ),
+}
+CHAT |= {
+    "signatures of LiteLLM": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": mark()},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": "{}"},
+                        "provider_specific_fields": {"thought_signature": mark()},
+                    },
+                    {
+                        "id": "2",
+                        "type": "function",
+                        "function": {
+                            "name": "f",
+                            "arguments": "{}",
+                            "provider_specific_fields": {"thought_signature": mark(), "note": mark()},
+                        },
+                    },
+                    {"id": "call_3__thought__QUFB", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": mark()},
+            {"role": "tool", "tool_call_id": "2", "content": mark()},
+            {"role": "tool", "tool_call_id": "call_3__thought__QUFB", "content": mark()},
+        ],
+        "tools": CHAT_TOOLS,
+    }
+}
+GEMINI |= {
+    "none of one": {
+        "contents": [{"role": "user", "parts": [{"text": mark()}]}],
+        "tools": [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "NONE", "allowedFunctionNames": ["f"]}},
+    },
+    "unknown mode": {
+        "contents": [{"role": "user", "parts": [{"text": mark()}]}],
+        "tools": [{"functionDeclarations": [{"name": "f"}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": mark()}},
+    },
+}
+GEMINI_ANSWERS |= {
+    "files and places": gemini_answer(
+        {"text": "héllo there " + mark()},
+        groundingMetadata={
+            "groundingChunks": [
+                {"retrievedContext": {"title": mark(), "text": mark(), "fileSearchStore": mark(), "pageNumber": 7}},
+                {"maps": {"uri": "https://a.b/m", "title": mark(), "text": mark(), "placeId": mark()}},
+                {"web": {"uri": "https://a.b/w", "title": mark(), "domain": mark()}},
+                {"image": {"sourceUri": "https://a.b/i", "imageUri": mark(), "title": mark()}},
+                {"web": {"uri": mark("https://a.b/uncited-")}},
+            ],
+            "groundingSupports": [
+                {
+                    "segment": {"startIndex": 0, "endIndex": 6, "text": "héllo"},
+                    "groundingChunkIndices": [0, 1],
+                    "confidenceScores": [0.25, 0.75],
+                },
+                {"segment": {"startIndex": 7, "endIndex": 12, "text": "there"}, "groundingChunkIndices": [2, 3, 0]},
+            ],
+        },
+    ),
+    "two kinds in one chunk": gemini_answer(
+        {"text": "hello"},
+        groundingMetadata={
+            "groundingChunks": [{"web": {"uri": mark("https://a.b/")}, "maps": {"placeId": mark()}}, {"web": {}}],
+            "groundingSupports": [{"segment": {"endIndex": 5, "text": "hello"}, "groundingChunkIndices": [0, 1]}],
+        },
+    ),
+}
+COHERE |= {
+    "image in a store": {
+        "model": "c",
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": mark()},
+                    {"type": "image_url", "image_url": {"url": mark("gs://b/"), "detail": "low"}},
+                ],
+            }
+        ],
+    }
+}
+COHERE_ANSWERS |= {
+    "cited data": {
+        "id": "c",
+        "message": {
+            "role": "assistant",
+            "content": [{"type": "text", "text": mark("It is 22C ")}],
+            "citations": [
+                {
+                    "start": 6,
+                    "end": 9,
+                    "text": "22C",
+                    "type": "TEXT_CONTENT",
+                    "content_index": 0,
+                    "sources": [
+                        {"type": "document", "id": "a", "document": {"id": "a", "snippet": mark()}},
+                        {"type": "document", "id": "b", "document": {"id": "b", "region": mark(), "date": mark()}},
+                        {
+                            "type": "document",
+                            "id": "c",
+                            "document": {"id": "c", "title": mark(), "text": mark(), "author": mark(), "year": 2026},
+                        },
+                    ],
+                }
+            ],
+        },
+        "finish_reason": "COMPLETE",
+    }
+}
+
+
 UGLY_REQUESTS: dict[str, dict[str, Json]] = {
     "openai-chat": CHAT,
     "anthropic-messages": MESSAGES,
@@ -1416,6 +1650,7 @@ UGLY_REQUESTS: dict[str, dict[str, Json]] = {
     "bedrock-converse": CONVERSE,
     "ollama-chat": OLLAMA,
     "cohere-chat": COHERE,
+    "gemini-interactions": INTERACTIONS,
 }
 UGLY_ANSWERS: dict[str, dict[str, Json]] = {
     "openai-chat": CHAT_ANSWERS,
@@ -1425,4 +1660,5 @@ UGLY_ANSWERS: dict[str, dict[str, Json]] = {
     "bedrock-converse": CONVERSE_ANSWERS,
     "ollama-chat": OLLAMA_ANSWERS,
     "cohere-chat": COHERE_ANSWERS,
+    "gemini-interactions": INTERACTIONS_ANSWERS,
 }

@@ -14,6 +14,8 @@ from dragoman.profile import HostedRule
 TOOL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 BEFORE_3 = re.compile(r"gemini-[12](?:\.|-|$)")
 SINCE_3 = re.compile(r"gemini-(?:[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)")
+# «Developer instruction is not enabled for models/gemma-3-27b-it»
+NO_SYSTEM = re.compile(r"gemma-[123]n?-")
 # «Requests ending with a model turn are not supported», since 3.6.
 NO_PREFILL = re.compile(r"gemini-(?:3\.(?:[6-9]|\d\d)|[4-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)")
 
@@ -41,7 +43,10 @@ class ThinkingRule(Struct, frozen=True, kw_only=True):
 
 
 THINKING: tuple[ThinkingRule, ...] = (
-    ThinkingRule(models=re.compile(r"gemini-(?:1\.|2\.0)"), by="nothing"),
+    # «Thinking is not enabled for models/gemini-2.5-flash-image-preview»
+    ThinkingRule(
+        models=re.compile(r"gemini-(?:1\.|2\.0|2\.5-[\w-]*(?:image|tts))|gemma-[123]n?-|learnlm"), by="nothing"
+    ),
     ThinkingRule(
         models=re.compile(r"gemini-2\.5-pro"),
         by="budget",

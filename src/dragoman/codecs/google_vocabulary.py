@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.ir import Completion, ProviderTool, Request, ServerToolCall, ServerToolResult, Usage
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -169,9 +169,29 @@ _TOOL_TYPES = {
 }
 _STEP_OF_TOOL_TYPE = {tool_type: kind for kind, tool_type in _TOOL_TYPES.items()}
 _IMAGE_SEARCH = "GOOGLE_SEARCH_IMAGE"
+_PYTHON = "PYTHON"
 _WITHOUT_ARGUMENTS = frozenset({"file_search", "processing"})
 _ARGUMENTS = {"google_search": "queries", "url_context": "urls", "google_maps": "queries"}
 """The only argument that Interactions accepts in a call of each tool."""
+
+
+def language_note(step: Mapping[str, Any]) -> Extra:
+    """Return a note for code that is not Python: generateContent has no word for another language."""
+    arguments = step.get("arguments")
+    if step.get("type") != "code_execution_call" or not isinstance(arguments, Mapping):
+        return {}
+    language = arguments.get("language")
+    return {} if language in (None, "python") else {CODE_LANGUAGE: Raw(encode_json(language))}
+
+
+def beside_text(summary: Raw) -> dict[int, Raw]:
+    """Return what the pieces of a thought's summary have beside their text, by place: all of an image."""
+    found: dict[int, Raw] = {}
+    for place, piece in enumerate(parse_json(summary)):
+        if isinstance(piece, Mapping):
+            further = {key: value for key, value in piece.items() if key not in {"type", "text"}}
+            found |= {place: Raw(encode_json(further))} if further else {}
+    return found
 
 
 def step_as_part(step: Mapping[str, Any]) -> Object | None:
@@ -189,8 +209,8 @@ def _call_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
     if tool == "code_execution":
         if not isinstance(arguments, Mapping) or arguments.keys() != {"code", "language"}:
             return None
-        code: Object = {"id": step["id"], "language": str(arguments["language"]).upper(), "code": arguments["code"]}
-        return {"executableCode": code}
+        # See `language_note`.
+        return {"executableCode": {"id": step["id"], "language": _PYTHON, "code": arguments["code"]}}
     tool_type = _TOOL_TYPES.get(tool)
     if step.get("search_type") == "image_search":
         tool_type = _IMAGE_SEARCH
@@ -230,7 +250,7 @@ def part_as_step(part: Mapping[str, Any], call_id: str) -> Object | None:
 
 
 def _code_step(entries: Mapping[str, Any], call_id: str) -> Object | None:
-    arguments = {"code": entries.get("code", ""), "language": str(entries.get("language", "PYTHON")).lower()}
+    arguments = {"code": entries.get("code", ""), "language": str(entries.get("language", _PYTHON)).lower()}
     return {"type": "code_execution_call", "id": entries.get("id", call_id), "arguments": arguments}
 
 

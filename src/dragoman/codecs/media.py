@@ -59,6 +59,12 @@ def read_image_url(url: str, notes: Extra) -> tuple[str | None, str] | None:
     return sniffed_type(inline[1]), inline[1]
 
 
+def note_own_store(url: str, notes: Extra) -> None:
+    """Note an address that is not of the web: only servers of this format may know it (see `web_image_url`)."""
+    if not (is_fetched(url) or url.startswith("data:")):
+        notes["~url"] = Raw(b"true")
+
+
 def image_url(image: Image, notes: Extra) -> str | None:
     """Return the address of an image, or its data as a URL; None if it has neither."""
     if image.data is None:
@@ -76,7 +82,7 @@ def web_image_url(image: Image, notes: Extra, family: str, log: LossLog) -> str 
         log.drop(image, "", "image by file id", "this API takes images as URL or data")
         return None
     if not (is_fetched(url) or url.startswith("data:")) and family not in (image.metadata or {}):
-        log.drop(image, "url", "image in a provider's own store", "this API fetches images from the web only")
+        log.drop(image, "", "image in a provider's own store", "this API fetches images from the web only")
         return None
     return url
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from dragoman.ir import AnyPart, Metadata, Text
+from dragoman.ir import Metadata, ToolResult
 from dragoman.ir.notes import MODELLED
 from dragoman.ir.values import compact_text, encode_json
+from dragoman.losses import LossLog
 
 NOT_AN_ERROR = "~is_error"
 """Note: the result stated `is_error: false`, which is the default."""
@@ -43,6 +43,11 @@ def write_error(value: Any) -> str:
     return compact_text({"error": value})
 
 
-def write_words(words: list[str], parts: Sequence[AnyPart]) -> str:
-    """Return the error in these words of its parts. Texts are joined; beside other parts, each is a line of its own."""
-    return write_error(("" if all(isinstance(part, Text) for part in parts) else "\n").join(words))
+def write_words(words: list[str], result: ToolResult, log: LossLog) -> str:
+    """Return the error in these words, each of which is one part of the result."""
+    if len(words) > 1:
+        log.degrade(result, "parts", f"borders between {len(words)} texts", BORDERS)
+    return write_error("\n".join(words))
+
+
+BORDERS = "joined by line breaks: an error is one text"

@@ -52,6 +52,9 @@ CITED_PLACE = "~place"
 """Note, of any family, on a citation of a document or search result: [kind, its index, start, end]; a source may
 follow."""
 
+CODE_LANGUAGE = "~language"
+"""Note, of any family, on a call that runs code: its language, if that is not Python."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that was beside media.
 

@@ -181,8 +181,11 @@ class _Target:
         if len(names) < len(request.tools):
             bits |= SAME_TOOL_NAMES
         choice = request.tool_choice
-        if choice is not None and choice.names and not names >= set(choice.names):
-            bits |= ODD_SETTING | ODD_NAME
+        if choice is not None and choice.names:
+            if not names >= set(choice.names):
+                bits |= ODD_SETTING | ODD_NAME
+            elif choice.mode == "none":
+                bits |= ODD_SETTING
         return bits
 
     def setting_traits(self, request: Request) -> int:

@@ -74,10 +74,12 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     ToolCall: frozenset({"index"}),
     Image: frozenset({"index"}),
     Audio: frozenset({"expires_at", "id"}),
-    # Positions of a citation in what the provider read, which only that provider can use.
+    # Positions of a citation in what the provider read, and its numbers of places, which only that provider can use;
+    # the site of a page beside its address, and how sure the provider is.
     Text: frozenset(
         {"document_index", "encrypted_index", "end_block_index", "end_char_index", "end_page_number"}
         | {"search_result_index", "start_block_index", "start_char_index", "start_page_number"}
+        | {"confidenceScores", "domain", "placeId"}
     ),
 }
 """Keys about how an answer was made, not about its content. One list for all formats: servers that use the format of

@@ -245,10 +245,13 @@ def distinct_tools(request: Request, profile: Profile, log: LossLog) -> Request:
 
 
 def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
-    """The choice without names of undeclared tools, which every API refuses."""
+    """The choice without names of undeclared tools, which every API refuses, and without names if it is of no tool."""
     choice = request.tool_choice
     if choice is None or not choice.names:
         return choice
+    if choice.mode == "none":
+        log.note(request, "tool_choice", f"choice of {', '.join(choice.names)}", "no tool may be called")
+        return structs.replace(choice, names=())
     declared = {tool.name for tool in request.tools}
     names = tuple(name for name in choice.names if name in declared)
     if len(names) == len(choice.names):

@@ -17,7 +17,7 @@ from dragoman.codecs.cohere_chat.wire import CitationHead, CitationOut, Document
 from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.ir import Citation, Document, Metadata, Text
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, family_notes
 from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json
 from dragoman.losses import LossLog
 
@@ -134,14 +134,20 @@ def decode_citation(raw: Raw) -> Cited:
     head = _heads(raw)
     citations = [_decode_source(head, source) for source in head.sources or (SourceHead(),)] or [Citation()]
     first, *further = citations
-    whole: Metadata = {FAMILY: {CITATION: raw}}
-    noted = [msgspec.structs.replace(first, metadata=whole)]
-    noted += [msgspec.structs.replace(one, metadata={FAMILY: {FURTHER: Raw(b"true")}}) for one in further]
+    noted = [_noted(first, CITATION, raw), *(_noted(one, FURTHER, Raw(b"true")) for one in further)]
     return Cited(tuple(noted), head.type == _PLAN, head.type == _THINKING, head.content_index)
 
 
+def _noted(citation: Citation, key: str, value: Raw) -> Citation:
+    return structs.replace(citation, metadata={FAMILY: {**family_notes(FAMILY, citation.metadata), key: value}})
+
+
 def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
-    """Decode what is cited: the document's text, or the output of a tool as text."""
+    """Decode what is cited: the document's text, or the output of a tool as text.
+
+    A document with other members than title, URL and text is data: without a text, its members are the cited text;
+    beside a text, they are noted, to be reported.
+    """
     document: Any = {}
     if source.document is not UNSET:
         document = parse_json(source.document)
@@ -149,10 +155,15 @@ def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
         return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end)
     if not isinstance(document, dict):
         document = {}
-    url, title, text = (
-        value if isinstance(value := document.get(key), str) else None for key in ("url", "title", "text")
-    )
-    return Citation(url, title or (None if url or text else source.id), text, head.start, head.end)
+    named = {key: value for key in ("url", "title", "text") if isinstance(value := document.get(key), str)}
+    further = {key: value for key, value in document.items() if key not in named and key != "id"}
+    url, title, text = named.get("url"), named.get("title"), named.get("text")
+    title = title or (None if url or text else source.id)
+    if text is None and further:
+        only = next(iter(further.values())) if len(further) == 1 else None
+        text, further = only if isinstance(only, str) else compact_text(Raw(encode_json(further))), {}
+    metadata = {FAMILY: {key: Raw(encode_json(value)) for key, value in further.items()}} if further else None
+    return Citation(url, title, text, head.start, head.end, metadata)
 
 
 def _output_text(raw: Raw) -> str:

@@ -537,7 +537,7 @@ class MessageEncoder:
                 self._log.degrade(result, "", "media in a tool result", why)
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return write_words(words, result.parts)
+            return write_words(words, result, self._log)
         return texts if texts or self._native else ""
 
 

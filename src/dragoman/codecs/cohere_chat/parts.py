@@ -19,7 +19,7 @@ from dragoman.codecs.cohere_chat.wire import (
     ThinkingPart,
 )
 from dragoman.codecs.common_losses import degrade_refusal, drop_cache_mark, drop_signature
-from dragoman.codecs.media import read_image_url, transcript, web_image_url
+from dragoman.codecs.media import note_own_store, read_image_url, transcript, web_image_url
 from dragoman.codecs.part_handlers import PartHandlers, name_of_part
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.search_results import search_as_text
@@ -77,6 +77,8 @@ def _decode_image(wire: ImagePart) -> Image:
     inner = wire.image_url
     notes = dict((keep(FAMILY, wire.extra, image_url=inner.extra) or {}).get(FAMILY, {}))
     inline = read_image_url(inner.url, notes)
+    if inline is None:
+        note_own_store(inner.url, notes)
     metadata = {FAMILY: notes} if notes else None
     detail = None if inner.detail is UNSET else inner.detail
     if inline is None:

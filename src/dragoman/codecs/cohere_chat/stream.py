@@ -106,6 +106,8 @@ class PayloadDecoder(EventDecoder):
         """Keys of the events that the intermediate format does not model."""
         self._logprobs: list[bytes] = []
         """Log probabilities of each piece of text: a list in a whole answer."""
+        self._beside: list[bytes] = []
+        """Citations of reasoning, which the intermediate format does not have."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -264,7 +266,8 @@ class PayloadDecoder(EventDecoder):
             return
         cited = decode_citation(Raw(bytes(citations)))
         if cited.is_thinking:
-            return  # the intermediate format has no citations of reasoning
+            self._beside.append(bytes(citations))
+            return
         block = None if cited.content_index is None else self._blocks.get(cited.content_index)
         if block is None or type(block.prototype) is not Text:
             block = next((one for one in self._blocks.values() if type(one.prototype) is Text), None)
@@ -328,6 +331,8 @@ class PayloadDecoder(EventDecoder):
             self._book.events.append(UsageUpdate(decode_usage(Raw(bytes(delta.usage)))))
         if self._logprobs:
             self._late["logprobs"] = Raw(b"[%b]" % b",".join(self._logprobs))
+        if self._beside:
+            self._late["citations"] = Raw(b"[%b]" % b",".join(self._beside))
         self._book.events.append(Finished(finish, metadata={FAMILY: self._late}))
 
 

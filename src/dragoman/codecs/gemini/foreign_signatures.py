@@ -13,17 +13,17 @@ from __future__ import annotations
 import binascii
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.google_signatures import is_native_thought
 from dragoman.codecs.text_offsets import TextOffsets
-from dragoman.ir import AnyPart, Citation, Reasoning, Signature, Text
+from dragoman.ir import AnyPart, Citation, Metadata, Reasoning, Signature, Text
 from dragoman.ir.notes import Extra
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 # ── signatures ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,17 +149,21 @@ class _Segment(Struct, frozen=True, rename="camel"):
 class _Support(Struct, frozen=True, rename="camel"):
     segment: _Segment = _Segment()
     grounding_chunk_indices: tuple[int, ...] = ()
+    confidence_scores: Raw | UnsetType = UNSET
+    rendered_parts: Raw | UnsetType = UNSET
 
 
 class _Grounding(Struct, frozen=True, rename="camel"):
-    grounding_chunks: tuple[dict[str, Any], ...] = ()
+    grounding_chunks: tuple[Raw, ...] = ()
     grounding_supports: tuple[_Support, ...] = ()
 
 
 _decode_grounding = msgspec.json.Decoder(_Grounding).decode
 GROUNDING = "groundingMetadata"
-_CITING = {"groundingChunks", "groundingSupports"}
+_CHUNKS = "groundingChunks"
+_CITING = {_CHUNKS, "groundingSupports"}
 _entries = msgspec.json.Decoder(Extra).decode
+_chunk_members = msgspec.json.Decoder(dict[str, Extra]).decode
 
 Span: TypeAlias = tuple[int, int | None, int | None]
 """Index of a part, and the range of characters in its text."""
@@ -173,6 +177,7 @@ def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], E
         return list(parts), None
     cited: dict[int, list[Citation]] = {}
     crossed = True
+    used: set[int] = set()
     texts = {
         index: (part.text, TextOffsets(part.text))
         for index, part in enumerate(parts if grounding.grounding_supports else ())
@@ -180,30 +185,67 @@ def read_grounding(raw: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], E
     }
     for support in grounding.grounding_supports:
         span = _span(support.segment, texts)
+        beside = _beside_support(support)
         for index in support.grounding_chunk_indices:
             source = _source(grounding.grounding_chunks, index)
             if source is None or span is None:
                 crossed = False
                 continue
-            url, title = source
-            cited.setdefault(span[0], []).append(Citation(url, title, None, span[1], span[2]))
+            notes = beside if index in used else {**source.further, **beside}
+            used.add(index)
+            metadata: Metadata | None = {FAMILY: notes} if notes else None
+            citation = Citation(source.url, source.title, source.text, span[1], span[2], metadata)
+            cited.setdefault(span[0], []).append(citation)
+            beside = {}
     signed = [
         structs.replace(part, citations=tuple(cited[index])) if index in cited else part
         for index, part in enumerate(parts)
     ]
     if not (crossed and cited):
         return signed, None
-    return signed, {key: value for key, value in _entries(raw).items() if key not in _CITING}
+    uncited = {f"{_CHUNKS}[{i}]": chunk for i, chunk in enumerate(grounding.grounding_chunks) if i not in used}
+    return signed, {key: value for key, value in _entries(raw).items() if key not in _CITING} | uncited
 
 
-def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str | None] | None:
-    """Return (URL, title) of a chunk: web, maps or retrievedContext."""
+def _beside_support(support: _Support) -> Extra:
+    """Return what a support says beside its place and its sources."""
+    found: Extra = {}
+    if support.confidence_scores is not UNSET:
+        found["confidenceScores"] = support.confidence_scores
+    if support.rendered_parts is not UNSET:
+        found["renderedParts"] = support.rendered_parts
+    return found
+
+
+class _Source(NamedTuple):
+    """What a citation says of its chunk. `further` are the members that only Google understands."""
+
+    url: str | None
+    title: str | None
+    text: str | None
+    further: Extra
+
+
+def _source(chunks: Sequence[Raw], index: int) -> _Source | None:
+    """Return the source of a chunk: web, maps, image or retrievedContext. Files that were searched have no address."""
     if not 0 <= index < len(chunks):
         return None
-    for source in chunks[index].values():
-        if isinstance(source, Mapping) and isinstance(source.get("uri"), str):
-            title = source.get("title")
-            return source["uri"], title if isinstance(title, str) else None
+    try:
+        ((_, members),) = _chunk_members(chunks[index]).items()
+    except (msgspec.DecodeError, ValueError):  # not an object, or not one with a single kind of source
+        return None
+    further = dict(members)
+    url, title, text = (_taken(further, *names) for names in (("uri", "sourceUri"), ("title",), ("text",)))
+    return None if url is None and title is None and text is None else _Source(url, title, text, further)
+
+
+def _taken(members: Extra, *names: str) -> str | None:
+    """Remove the first of these members that is a text and return it."""
+    for name in names:
+        value = parse_json(members[name]) if name in members else None
+        if isinstance(value, str):
+            del members[name]
+            return value
     return None
 
 
@@ -240,33 +282,44 @@ def _characters(text: str, offsets: TextOffsets, segment: _Segment) -> tuple[int
 
 def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLog) -> Raw | None:
     """Encode the citations of these parts as `groundingMetadata`; `places` are their indices among the wire parts."""
-    chunks: dict[tuple[str, str | None], int] = {}
+    chunks: dict[_Page, int] = {}
     supports: dict[tuple[int, int, int], list[int]] = {}
     texts: dict[int, tuple[str, TextOffsets]] = {}
     for part, place in zip(parts, places, strict=True):
         if not isinstance(part, Text):
             continue
         for citation in part.citations:
-            if citation.url is None:
-                log.drop(part, "citations", "citation of a document", "grounding metadata cites pages with an address")
+            url, title, quoted = citation.url, citation.title, citation.cited_text
+            if url is None and title is None and not quoted:
+                log.drop(part, "citations", "citation", "it names neither a page nor a document")
                 continue
-            if citation.cited_text is not None:
-                log.drop(part, "citations", "cited text", "grounding metadata quotes the answer, not the source")
+            if url is not None and quoted is not None:
+                log.drop(part, "citations", "cited text", "grounding metadata does not quote pages")
+                quoted = None
             text = part.text
             start = 0 if citation.start is None else citation.start
             end = len(text) if citation.end is None else citation.end
-            chunk = chunks.setdefault((citation.url, citation.title), len(chunks))
+            chunk = chunks.setdefault((url, title, quoted), len(chunks))
             supports.setdefault((place, start, end), []).append(chunk)
             if place not in texts:
                 texts[place] = (text, TextOffsets(text))
     if not chunks:
         return None
-    webs = [{"web": {"uri": url} if title is None else {"uri": url, "title": title}} for url, title in chunks]
     entries = [
         {"segment": _segment(*texts[place], place, start, end), "groundingChunkIndices": indices}
         for (place, start, end), indices in supports.items()
     ]
-    return Raw(encode_json({"groundingChunks": webs, "groundingSupports": entries}))
+    return Raw(encode_json({_CHUNKS: [_chunk(page) for page in chunks], "groundingSupports": entries}))
+
+
+_Page: TypeAlias = tuple[str | None, str | None, str | None]
+"""URL, title and quoted text of what a citation names; a document has no URL."""
+
+
+def _chunk(page: _Page) -> dict[str, dict[str, str]]:
+    url, title, quoted = page
+    members = {"uri": url, "title": title, "text": quoted}
+    return {"retrievedContext" if url is None else "web": {key: value for key, value in members.items() if value}}
 
 
 def _segment(text: str, offsets: TextOffsets, place: int, start: int, end: int) -> dict[str, Any]:

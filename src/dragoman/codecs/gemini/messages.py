@@ -508,13 +508,27 @@ class MessageEncoder(PartEncoder):
         return contents
 
     def encode_system(self) -> WireValue:
-        """Encode all system text as one content, or return UNSET."""
+        """Encode all system text as one content, or return UNSET; for some models it begins the contents instead."""
         if not self.system:
+            return UNSET
+        if self._profile.no_system_models.search(self._model or "") is not None:
+            for message in self.system:
+                why = "sent as the user's: this model refuses a system instruction"
+                self._log.degrade(message, "", "system text", why)
+            if parts := self._encode_system_parts():
+                self._contents.insert(0, ContentOut("user", parts))
             return UNSET
         first = self.system[0]
         content = first.content_held
         if len(self.system) == 1 and type(content) is str and (first.metadata is None or FAMILY not in first.metadata):
             return ContentOut(UNSET, (TextOut(content),))
+        parts = self._encode_system_parts()
+        notes = family_notes(FAMILY, first.metadata)
+        if not parts and PARTS not in notes:
+            return UNSET
+        return self._finish(first, parts, note(first.metadata, FAMILY, ROLE) if ROLE in notes else UNSET)
+
+    def _encode_system_parts(self) -> list[WireValue]:
         parts: list[WireValue] = []
         for message in self.system:
             for part in message.parts:
@@ -522,10 +536,7 @@ class MessageEncoder(PartEncoder):
                     self._log.drop(part, "", name_of_part(part), "system text is text only here")
                 elif (wire := self.encode(part)) is not None:
                     parts.append(wire)
-        notes = family_notes(FAMILY, first.metadata)
-        if not parts and PARTS not in notes:
-            return UNSET
-        return self._finish(first, parts, note(first.metadata, FAMILY, ROLE) if ROLE in notes else UNSET)
+        return parts
 
     def _add_system(self, message: Message, *, leading: bool) -> None:
         if not leading:

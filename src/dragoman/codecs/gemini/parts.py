@@ -60,7 +60,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, family_notes, inner_extra
+from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, WITHIN, Extra, Spelling, family_notes, has_note, inner_extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -603,6 +603,8 @@ class PartEncoder:
         if self.crosses and is_any_unknown(self._profile.unknown_keys, "Part", part.block or ()):
             self._log.drop(part, "", f"step of {part.name!r}", "this service does not report what its tools did")
             return None
+        if has_note(part.metadata, CODE_LANGUAGE):
+            self._log.degrade(part, "", "language of the code", "this API can only say Python")
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
         block = value if isinstance(value, Raw) else Raw(encode_json(value))

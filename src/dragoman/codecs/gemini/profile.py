@@ -7,7 +7,16 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, THINKING, TOOL_NAME, ThinkingRule
+from dragoman.codecs.google_models import (
+    BEFORE_3,
+    HOSTED,
+    NO_PREFILL,
+    NO_SYSTEM,
+    SINCE_3,
+    THINKING,
+    TOOL_NAME,
+    ThinkingRule,
+)
 from dragoman.codecs.google_services import UNKNOWN_TO_DEVELOPER_API, UNKNOWN_TO_VERTEX, UnknownKeys
 from dragoman.codecs.google_usage import AUDIO_COUNTS, DETAILS_OF_INTERACTIONS
 from dragoman.codecs.layout import Envelope, Layout
@@ -26,6 +35,8 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
     """Resource path of {publisher}/{model}, if there are several publishers."""
     older_models: re.Pattern[str] = NEVER
     """Models that take no media in results, no JSON answer beside functions, no built-in tool beside functions."""
+    no_system_models: re.Pattern[str] = NEVER
+    """Models that refuse a system instruction."""
     image_detail_models: re.Pattern[str] = NEVER
     """Models that take a resolution for each image."""
     single_answer_models: re.Pattern[str] = NEVER
@@ -64,6 +75,7 @@ PROFILE = GeminiProfile(
     path="/v1beta/",
     model_prefix="models/",
     older_models=BEFORE_3,
+    no_system_models=NO_SYSTEM,
     image_detail_models=SINCE_3,
     single_answer_models=SINCE_3,
     server_calls_flag=True,
@@ -99,6 +111,7 @@ OWN_REQUESTS: dict[str, GeminiProfile] = {
         profile,
         hosted={**PROFILE.hosted, **VERTEX_PROFILE.hosted},
         older_models=NEVER,
+        no_system_models=NEVER,
         unknown_keys=MappingProxyType({}),
         needs_role=False,
         tier_header="",

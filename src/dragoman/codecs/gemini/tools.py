@@ -266,16 +266,21 @@ _CHOICES: dict[Any, ToolChoice] = {spelled: ToolChoice(mode) for spelled, mode i
 
 
 def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
-    """Decode the tool choice. VALIDATED is a free choice with checked calls: auto, and the rest is kept as a note."""
+    """Decode the tool choice. VALIDATED is a free choice with checked calls: auto, and the rest is kept as a note.
+
+    So is every word that is not known.
+    """
     extra, spelled = choice_keys(wire), wire.mode
     if extra is None and wire.allowed_function_names is UNSET and (known := _CHOICES.get(spelled)) is not None:
         return known
     word = _MODES[spelled] if isinstance(spelled, int) and 0 <= spelled < len(_MODES) else str(spelled).upper()
+    if spelled is UNSET:
+        word = _MODES[0]
     mode = _DECODE_MODE.get(word, "auto")
     names = () if wire.allowed_function_names is UNSET else tuple(wire.allowed_function_names)
     notes: Extra = extra or {}
     if spelled != _ENCODE_MODE[mode]:
-        key = "mode" if word == "VALIDATED" else "~mode"
+        key = "~mode" if word in _DECODE_MODE or word == _MODES[0] else "mode"
         notes[key] = NULL if spelled is UNSET else Raw(encode_json(spelled))
     if wire.allowed_function_names == []:
         notes["~names"] = Raw(b"[]")

@@ -192,7 +192,7 @@ class PartEncoder(BlockEncoder):
     def _content_text(self, part: Text, role: str) -> WireValue:
         self._report_part(part, role)
         annotations: Any = UNSET
-        if part.citations and role == "assistant":
+        if part.citations and (role == "assistant" or self._native):
             annotations = Raw(encode_json(CITATIONS.write_all(part, self._log, TextOffsets(part.text))))
         elif part.citations:
             self._log.drop(part, "citations", "citations", "this API has annotations on its answers only")

@@ -209,7 +209,7 @@ def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: b
     level, summaries = encode_reasoning(request, log)
     choice: Any = UNSET
     if request.tool_choice is not None and (has_tools or native):
-        choice = encode_tool_choice(request.tool_choice, request.tools, native=native)
+        choice = encode_tool_choice(request, request.tool_choice, log)
     elif request.tool_choice is not None and request.tool_choice.mode == "required":
         log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
     elif has_tools and not native and any(getattr(tool, "strict", None) for tool in request.tools):

@@ -26,9 +26,9 @@ from dragoman.codecs.gemini_interactions.wire import (
     ThoughtStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought, is_signed_medium
-from dragoman.codecs.google_vocabulary import part_as_step, report_beyond_step, step_as_part
+from dragoman.codecs.google_vocabulary import beside_text, language_note, part_as_step, report_beyond_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import WireValue, keep, restore, spliced
+from dragoman.codecs.reading import WireValue, restore, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -45,7 +45,7 @@ from dragoman.ir import (
     Text,
     ToolCall,
 )
-from dragoman.ir.notes import MODELLED, Extra, family_notes, with_notes
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, with_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -84,8 +84,7 @@ def decode_thought(step: ThoughtStep) -> Reasoning | None:
     texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
     if summary is not UNSET and (len(summary) != 1 or not any(texts) or not is_plain_text(summary[0])):
         notes[SUMMARY] = Raw(encode_json(restore(summary)))
-        extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
-        notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
+        notes.update({f"{WITHIN}summary[{place}]": keys for place, keys in beside_text(notes[SUMMARY]).items()})
     if not notes and not texts:
         return None
     return Reasoning(SUMMARY_BREAK.join(texts), metadata=noted(NATIVE_THOUGHT, notes))
@@ -190,7 +189,8 @@ def decode_other(raw: Raw) -> AnyPart:
     part: AnyPart = kind(call_id, name, FAMILY, raw, signature, **fields)
     if block is not None:
         given = Raw(encode_json(block))
-        part = kind(call_id, name, GOOGLE, given, signature, metadata={FAMILY: {STEP: raw}}, **fields)
+        notes: Extra = {STEP: raw, **language_note(parsed)}
+        part = kind(call_id, name, GOOGLE, given, signature, metadata={FAMILY: notes}, **fields)
     return part
 
 

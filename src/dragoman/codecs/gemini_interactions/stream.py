@@ -301,6 +301,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
                 found = parse_json(raw)
                 if isinstance(found, dict) and isinstance(found.get("text"), str):
                     self._flow(event.index, block, SummaryDelta(SummaryContent(found["text"])))
+                if not isinstance(found, dict) or not found.keys() <= {"type", "text"}:
+                    self._late["summary"] = Raw(encode_json(seed.summary))
 
     def _on_delta(self, event: StepDelta) -> None:
         delta: Any = event.delta
@@ -333,7 +335,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
         if kind in _STRICT_DELTAS:
             if kind != "thought_summary":
                 raise fault
-            return  # an image of a summary
+            return  # an image of a summary: its keys are reported as unknown ones
         index, block = self._open_step(index)
         if block.kind == "model_output":
             if kind in _MEDIA:

@@ -14,7 +14,7 @@ from dragoman.codecs.gemini_interactions.wire import AllowedTools, ChoiceObject,
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member, write_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
-from dragoman.codecs.reading import WireValue, encode_with_extra, spliced
+from dragoman.codecs.reading import WireValue, encode_with_extra, restore, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_tool
 from dragoman.codecs.tuple_schemas import without_tuples
@@ -97,37 +97,37 @@ _GOOGLE_VALIDATED: Extra = {"mode": Raw(b'"VALIDATED"')}
 
 
 def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
-    """Decode the tool choice. `validated` is a free choice with checked calls: auto, and the rest is kept as a note."""
+    """Decode the tool choice. `validated` (calls are checked) and unknown words are auto, and kept as a note."""
+    notes: Extra = {}
+    names: tuple[str, ...] = ()
     if isinstance(wire, str):
-        known = _CHOICES.get(wire)
-        if known is not None:
+        if (known := _CHOICES.get(wire)) is not None:
             return known
-        return ToolChoice("auto", metadata=_note_choice(wire))
-    allowed = wire.allowed_tools
-    word = "auto" if allowed.mode is UNSET else allowed.mode
-    inner = encode_with_extra(allowed)
-    notes: Extra = {"~choice": spliced(ChoiceObject(inner), {} if wire.extra is UNSET else wire.extra)}  # type: ignore[arg-type]
-    for extra in (wire.extra, allowed.extra):
-        if extra is not UNSET:
-            notes.update(extra)
-    metadata = {FAMILY: notes} | ({GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {})
-    return ToolChoice(_MODES.get(word, "auto"), tuple(allowed.tools or ()), metadata)
+        word, notes["~choice"] = wire.lower(), Raw(encode_json(wire))
+    else:
+        word = "auto" if wire.allowed_tools.mode is UNSET else wire.allowed_tools.mode.lower()
+        names, notes["~choice"] = tuple(wire.allowed_tools.tools or ()), restore(wire)
+        for extra in (wire.extra, wire.allowed_tools.extra):
+            notes.update({} if extra is UNSET else extra)
+    if word not in _MODES and word != VALIDATED:
+        notes["mode"] = Raw(encode_json(word))
+    google = {GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {}
+    return ToolChoice(_MODES.get(word, "auto"), names, {FAMILY: notes} | google)
 
 
-def _note_choice(word: str) -> dict[str, Extra]:
-    notes: Extra = {"~choice": Raw(encode_json(word))}
-    return {FAMILY: notes, GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {FAMILY: notes}
-
-
-def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], *, native: bool = False) -> WireValue:
+def encode_tool_choice(request: Request, choice: ToolChoice, log: LossLog) -> WireValue:
     """Encode the tool choice. A single tool has no form of its own: it is a set of one."""
+    tools, native = request.tools, request.origin == FAMILY
     notes = family_notes(FAMILY, choice.metadata)
     if "~choice" in notes and native:
         return notes["~choice"]
     word = _WORDS[choice.mode]
-    google = (choice.metadata or {}).get(GOOGLE, {})
+    mode = (choice.metadata or {}).get(GOOGLE, {}).get("mode")
+    is_validated = mode is not None and str(parse_json(mode)).lower() == VALIDATED
+    if mode is not None and not is_validated:
+        log.drop(request, "tool_choice.mode", "mode", "this API has no such choice")
     is_strict = any(isinstance(tool, ToolDefinition) and tool.strict for tool in tools)
-    if choice.mode == "auto" and (bytes(google.get("mode", b"")) == b'"VALIDATED"' or is_strict):
+    if choice.mode == "auto" and (is_validated or is_strict):
         word = VALIDATED
     return ChoiceObject(AllowedTools(word, list(choice.names))) if choice.names else word
 

@@ -179,15 +179,44 @@ EXTRA_CONTENT = "extra_content"
 _GOOGLE, _THOUGHT_SIGNATURE = "google", "thought_signature"
 
 
-def read_signature(extra: Extra) -> Signature | None:
-    """Return the signature of a call or an image; its key in `extra` becomes a note."""
+def read_signature(
+    extra: Extra, call_id: str | UnsetType = UNSET, function: Extra | UnsetType = UNSET
+) -> Signature | None:
+    """Return the signature of a call or an image; its key in `extra` becomes a note.
+
+    `function` are the further keys of a call's function.
+    """
     raw = extra.get(EXTRA_CONTENT)
     if raw is None:
-        return None
+        return None if call_id is function is UNSET else _read_litellm(call_id, function, extra)
     signature, beside = signature_in(raw)
     if signature is not None:
         _note_signed(extra, beside)
     return signature
+
+
+_LITELLM = "provider_specific_fields"
+SIGNED_ID = "__thought__"
+"""In an id: LiteLLM appends Gemini's signature, because clients return ids and no further keys."""
+SIGNED_AT = "~signed_at"
+"""Note on a call: its signature is in this field of LiteLLM's, or in the id, and stays there."""
+
+
+def _read_litellm(call_id: str | UnsetType, function: Extra | UnsetType, extra: Extra) -> Signature | None:
+    """Return Gemini's signature of a call as LiteLLM writes it: beside the call or its function, or in its id."""
+    of_function = {} if function is UNSET else function
+    for fields, place in ((extra, _LITELLM), (of_function, f"function.{_LITELLM}")):
+        found = parse_json(fields[_LITELLM]) if _LITELLM in fields else None
+        data = found.get(_THOUGHT_SIGNATURE) if isinstance(found, dict) else None
+        if isinstance(found, dict) and isinstance(data, str) and data:
+            if len(found) == 1:
+                fields[MODELLED + _LITELLM] = fields.pop(_LITELLM)
+            extra[SIGNED_AT] = Raw(encode_json(place))
+            return Signature("google", data)
+    if call_id is UNSET or not call_id or SIGNED_ID not in call_id:
+        return None
+    extra[SIGNED_AT] = Raw(b'"id"')
+    return Signature("google", call_id.partition(SIGNED_ID)[2])
 
 
 def _note_signed(extra: Extra, beside: dict[str, Any]) -> None:
@@ -254,13 +283,30 @@ def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -
         place = 0
         for start, length, signature in sorted(marks, key=lambda mark: mark[:2]):
             if place < start:
-                split.append(Text(part.text[place:start]))
-            split.append(Text(part.text[start : start + length], signature=signature))
+                split.append(_piece(part, place, start))
+            split.append(_piece(part, start, start + length, signature))
             place = max(place, start + length)
         if place < len(part.text):
-            split.append(Text(part.text[place:]))
+            split.append(_piece(part, place, len(part.text)))
         marks = []
     return split
+
+
+def _piece(part: Text, start: int, end: int, signature: Signature | None = None) -> Text:
+    """Return a piece of a text, with the citations that begin in it."""
+    text = part.text[start:end]
+    if not part.citations:
+        return Text(text, signature=signature)
+    cited = [
+        structs.replace(
+            citation,
+            start=None if citation.start is None else citation.start - start,
+            end=None if citation.end is None else min(citation.end - start, len(text)),
+        )
+        for citation in part.citations
+        if start <= (citation.start or 0) < end
+    ]
+    return Text(text, tuple(cited), signature=signature)
 
 
 def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
 from dragoman.codecs.openai_chat import audio, images
+from dragoman.codecs.openai_chat.foreign_signatures import SIGNED_AT
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
@@ -37,7 +38,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
 from dragoman.ir.traits import traits_of
-from dragoman.ir.values import note
+from dragoman.ir.values import note, parse_json
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
@@ -240,6 +241,8 @@ def _call_path(call: ToolCall, place: str, field: str) -> str:
         return ".function_call"
     if FLAT in notes:
         return at(place, "arguments" if field == "arguments_text" else field)
+    if field == "signature" and SIGNED_AT in notes:
+        return at(place, parse_json(notes[SIGNED_AT]))
     known = _OF_A_PART[ToolCall]
     return at(place, (_OF_A_CUSTOM_CALL if call.custom and field in _OF_A_CUSTOM_CALL else known).get(field, field))
 

@@ -402,6 +402,9 @@ _function_keys = collect_keys(Function, ("parsed_arguments",))
 _call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
 
 
+_SIGNED = {MODELLED + foreign_signatures.EXTRA_CONTENT, foreign_signatures.SIGNED_AT}
+
+
 def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
     call_id, function = call.id, call.function
     if (
@@ -412,6 +415,7 @@ def _decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and call.type == "function"
         and call.index is call.cache_control is call.extra_content is call.custom is UNSET
         and call.extra is function.extra is function.parsed_arguments is UNSET
+        and foreign_signatures.SIGNED_ID not in call_id
     ):
         text = function.arguments
         arguments = read_arguments(text)
@@ -429,7 +433,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         call_id, invented = invent_id(seed, index), True
     if call.type != "function" and custom is UNSET:
         extra[_TYPE] = Raw(b'"absent"') if call.type is UNSET else Raw(encode_json(call.type))
-    signature = foreign_signatures.read_signature(extra)
+    signature = foreign_signatures.read_signature(extra, call.id, UNSET if function is UNSET else function.extra)
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merge_extra(extra, keep(FAMILY, UNSET, custom=custom.extra))
@@ -888,7 +892,7 @@ class MessageEncoder:
         extra = dict((metadata or {}).get(FAMILY, {}))
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
-        if call.signature is not None and MODELLED + "extra_content" not in extra:
+        if call.signature is not None and extra.keys().isdisjoint(_SIGNED):
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_signature(call))
             else:
@@ -958,7 +962,7 @@ class MessageEncoder:
                 )
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return write_words(words, result.parts)
+            return write_words(words, result, self._log)
         return texts or ""
 
 

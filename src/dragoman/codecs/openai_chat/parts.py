@@ -13,7 +13,7 @@ from dragoman.codecs.media import (
     audio_type,
     data_url,
     document_text,
-    is_fetched,
+    note_own_store,
     read_image_url,
     split_data_url,
     web_image_url,
@@ -97,8 +97,8 @@ def _decode_image(wire: ImagePart) -> Image:
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
     notes: Extra = dict((metadata or {}).get(FAMILY, {}))
     inline = read_image_url(url, notes)
-    if inline is None and not (is_fetched(url) or url.startswith("data:")):
-        notes["~url"] = Raw(b"true")  # vLLM reads file paths, other servers their own stores
+    if inline is None:
+        note_own_store(url, notes)  # vLLM reads file paths, other servers their own stores
     metadata = {FAMILY: notes} if notes else None
     if inline is None:
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)

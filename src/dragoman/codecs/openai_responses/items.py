@@ -26,7 +26,7 @@ from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, d
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
 from dragoman.codecs.reading import WireValue, as_json, restore, spliced
-from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error, write_words
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import AnyPart, Image, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
@@ -466,7 +466,7 @@ class ItemEncoder(PartEncoder):
         if result.kind != "error":
             wires = [wire for part in result.parts if (wire := self.encode_part(part, "tool")) is not None]
             return wires if wires or self._native else ""
-        text = write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+        text = write_words([part.text for part in result.parts if isinstance(part, Text)], result, self._log)
         others = [part for part in result.parts if not isinstance(part, Text)]
         media = [wire for part in others if (wire := self.encode_part(part, "tool")) is not None]
         return [self.encode_part(Text(text), "tool"), *media] if media else text

@@ -265,6 +265,7 @@ def one_candidate(request: Request) -> Iterator[Violation]:
 
 # --- thinking -----------------------------------------------------------------------------------------------------
 
+NEVER_THINKING = re.compile(r"^gemma-[123]|gemini-2\.5-flash(-preview)?-(image|tts)|gemini-2\.5-pro-preview-tts")
 # Models whose thinking cannot go down to MINIMAL.
 NEVER_MINIMAL = re.compile(r"gemini-3(\.1)?-pro|gemini-3\.[78]-flash|gemini-4")
 LEAST_PRO_BUDGET = 128
@@ -272,8 +273,9 @@ LEAST_PRO_BUDGET = 128
 
 def thinking_is_supported(request: Request) -> Iterator[Violation]:
     config = object_at(request.settings, "thinkingConfig")
-    asks = number_at(config, "thinkingBudget") > 0 or config.get("includeThoughts") is True
-    if asks and request.below(2, 5) and "thinking" not in request.model:
+    asks = number_at(config, "thinkingBudget") > 0 or config.get("includeThoughts") is True or "thinkingLevel" in config
+    thinks_never = NEVER_THINKING.search(request.model) or (request.below(2, 5) and "thinking" not in request.model)
+    if asks and thinks_never:
         yield refuse(("generationConfig", "thinkingConfig"), "Thinking is not enabled for this model.")
 
 
@@ -326,7 +328,7 @@ def cached_content_is_supported(request: Request) -> Iterator[Violation]:
 
 
 def model_accepts_instructions(request: Request) -> Iterator[Violation]:
-    if request.body.get("systemInstruction") is not None and request.model.startswith("gemma-"):
+    if request.body.get("systemInstruction") is not None and re.match(r"gemma-[123]", request.model):
         yield refuse(("systemInstruction",), f"Developer instruction is not enabled for models/{request.model}")
 
 
