@@ -22,6 +22,7 @@ from dragoman.batch import (
     retry_job_sync,
     submit_job_sync,
 )
+from dragoman.batch.job_file import JobFolder
 from dragoman.batch.job_states import ENDED, STATES, state_of
 from dragoman.batch.provider_jobs import JOB_APIS, Call, JobContext, Load, Reply, Save, Seen
 from dragoman.cli.main import main
@@ -444,3 +445,17 @@ def test_an_anthropic_job_that_ended_says_by_its_counts_how() -> None:
     assert state(succeeded=1, expired=4) == "completed"
     assert state(expired=4) == "expired"
     assert state(canceled=1, expired=4) == "canceled"
+
+
+@promise("batch:job-file")
+def test_a_job_of_other_requests_is_not_taken_for_this_one(place: Place) -> None:
+    place.submit()
+    other = {"target": "gemini"} if place.model.startswith("openai/") else {"max_output_tokens": 7}
+    with pytest.raises(BatchJobError, match="other sources or options"):
+        place.submit(**other)
+    place.source.write_text(json.dumps(question("new", "another question")) + "\n")
+    with pytest.raises(BatchJobError, match="other sources or options"):
+        place.submit()
+    with JobFolder(str(place.output)).locked(), pytest.raises(BatchJobError, match="another process"):
+        place.submit()
+    assert [len(part.requests) for part in JobFolder(str(place.output)).load().parts] == [len(IDS)]

@@ -40,6 +40,7 @@ from dragoman.errors import (
     InvalidValue,
     ProviderError,
 )
+from dragoman.file_locks import take_lock
 from dragoman.ir import Request
 from dragoman.loss import Loss
 from dragoman.translate import decode_request
@@ -217,16 +218,25 @@ def estimate(names: list[str], options: InferenceOptions) -> Estimate:
 class _Journal:
     """Answers in the order of arrival. The last line may be truncated, if the program died while writing it."""
 
-    def __init__(self, path: Path, identity: _JobIdentity) -> None:
+    def __init__(self, path: Path, identity: _JobIdentity, *, restart: bool = False) -> None:
         self._path = path
         self.places: dict[tuple[int, int], tuple[int, int]] = {}
-        position = self._read(identity) if path.exists() else 0
         self._file: IO[bytes] = path.open("ab")
+        try:
+            self._take_lock()
+            position = 0 if restart else self._read(identity)
+        except BaseException:
+            self._file.close()
+            raise
         self._file.truncate(position)
         self._position = position
         if not position:
             self._position = self._file.write(msgspec.json.encode(identity) + b"\n")
             self._file.flush()
+
+    def _take_lock(self) -> None:
+        if not take_lock(self._file):
+            raise JobError(f"another process is writing {self._path}; wait for it, or choose another output")
 
     def _read(self, identity: _JobIdentity) -> int:
         """Read what an earlier run wrote. Returns the length of the lines that are whole."""
@@ -317,13 +327,13 @@ async def run_inference(
 
 def _begin(path: Path, output: Path, sources: list[Source], options: InferenceOptions) -> _Journal:
     """Return the journal, unless answers that were paid for would be lost or mixed with those of another job."""
-    if options.restart:
-        path.unlink(missing_ok=True)
-    if path.exists() and any(source.name == STDIN for source in sources):
+    goes_on = path.exists() and not options.restart
+    if goes_on and any(source.name == STDIN for source in sources):
         raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
-    if output.exists() and not path.exists() and not options.overwrite:
+    if output.exists() and not goes_on and not options.overwrite:
         raise JobError(f"{output} exists; --overwrite sends all requests again and replaces it")
-    return _Journal(path, _JobIdentity(options.model, sources, options.target, options.max_output_tokens))
+    identity = _JobIdentity(options.model, sources, options.target, options.max_output_tokens)
+    return _Journal(path, identity, restart=options.restart)
 
 
 _REFUSALS_OF_ALL = (AuthenticationFailed, BillingRefused)

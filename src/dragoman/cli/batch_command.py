@@ -47,9 +47,8 @@ def convert(arguments: argparse.Namespace) -> int:
         raise
     except OSError as error:  # a full disk, most often
         again = _GOES_ON if error.errno in _NO_ROOM and arguments.output != "-" else ""
-        raise CommandError(
-            f"cannot write {error.filename or arguments.output}: {system_reason(error)}{again}"
-        ) from error
+        place = error.filename or ("stdout" if arguments.output == "-" else arguments.output)
+        raise CommandError(f"cannot write {place}: {system_reason(error)}{again}") from error
     except KeyboardInterrupt:
         print(f"dragoman: interrupted{_GOES_ON if arguments.output != '-' else ''}", file=sys.stderr)
         return INTERRUPTED
