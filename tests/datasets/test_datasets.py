@@ -93,6 +93,16 @@ def test_the_story_is_read(name: str) -> None:
 
 
 @promise("batch:datasets")
+@each("name", [name for name in NAMES if dataset(name).keys is not None])
+def test_a_text_alone_is_written_as_text(name: str) -> None:
+    """Templates of trainers and many servers read no lists of parts. (Records of APIs keep the form that they have.)"""
+    body = translate_request(json.dumps(STORIES[name]), source=name, target="openai-chat", model="m").body
+    for message in body["messages"]:
+        texts = message.get("content")
+        assert not isinstance(texts, list) or len(texts) > 1, message
+
+
+@promise("batch:datasets")
 @each("name", [name for name in NAMES if name not in TASKS])
 def test_results_answer_their_calls(name: str) -> None:
     request = read(name)

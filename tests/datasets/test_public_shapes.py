@@ -335,7 +335,7 @@ def test_attachments_of_inspect_are_read_in_their_places() -> None:
     encoded = translate_request(
         json.dumps({**record, "messages": messages}), source="inspect", target="openai-chat", model="m"
     )
-    assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": QUESTION}]
+    assert encoded.body["messages"][0]["content"] == QUESTION
     assert "events" in {loss.what for loss in encoded.losses}
 
 

@@ -211,6 +211,14 @@ class Pairing:
         return key
 
 
+def _content(parts: Sequence[AnyPart]) -> str | tuple[AnyPart, ...]:
+    """Return the content of a message: a text alone as text, because many trainers and servers read no lists."""
+    first = parts[0]
+    if len(parts) == 1 and type(first) is Text and first == Text(first.text):
+        return first.text
+    return tuple(parts)
+
+
 class Conversation:
     """Builds the conversation of one record: its messages, in order, with their JSON paths."""
 
@@ -242,7 +250,7 @@ class Conversation:
             before = self._messages.pop()
             held_before = self._places.pop()
             parts, places, place = [*before.parts, *parts], [*held_before[1], *places], held_before[0]
-        self._messages.append(Message(role, tuple(parts), name))
+        self._messages.append(Message(role, _content(parts), name))
         self._places.append((place, places))
 
     def leave_out(self, what: str, why: str) -> None:
