@@ -207,3 +207,61 @@ def test_rejects_do_not_print_the_record() -> None:
         with pytest.raises(RecordRejected) as caught:
             convert_lines(json.dumps(record).encode(), target="anthropic-messages")
         assert SECRET not in caught.value.reject.reason, record
+
+
+def test_failed_requests_that_claude_code_shows_are_not_words_of_the_model() -> None:
+    def line(number: int, role: str, content: str, **more: Any) -> dict[str, Any]:
+        message = {"role": role, "content": content if role == "user" else [{"type": "text", "text": content}]}
+        parent = f"u{number - 1}" if number else None
+        return {"type": role, "uuid": f"u{number}", "parentUuid": parent, "message": message, **more}
+
+    session = [
+        line(0, "user", "Weather?"),
+        line(1, "assistant", "API Error: 529 overloaded", isApiErrorMessage=True),
+        line(2, "user", "Again."),
+        line(3, "assistant", "3 degrees."),
+    ]
+    request = read(session, "claude-code")
+    assert [message.text for message in request.messages] == ["Weather?", "Again.", "3 degrees."]
+    losses = translate_request(json.dumps(session), source="claude-code", target="openai-chat", model="m").losses
+    assert "$[1].isApiErrorMessage" in {loss.path for loss in losses}
+
+
+def test_a_summary_of_openhands_is_where_the_model_saw_it() -> None:
+    def said(number: int, role: str, text: str) -> dict[str, Any]:
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        return {"kind": "MessageEvent", "id": f"e{number}", "source": "user", "llm_message": message}
+
+    first = [
+        said(0, "user", "Task"),
+        said(1, "assistant", "One"),
+        said(2, "user", "Two"),
+        said(3, "assistant", "Three"),
+    ]
+    state = {"kind": "ConversationStateUpdateEvent", "id": "s", "key": "k", "value": 1}
+    cut = {"kind": "Condensation", "id": "c", "forgotten_event_ids": ["e1"], "summary": "Before.", "summary_offset": 1}
+    events = [*first, state, cut]
+    assert [message.text for message in read(events, "openhands").messages] == ["Task", "Before.", "Two", "Three"]
+    again = {**cut, "id": "d", "forgotten_event_ids": ["c-summary", "e2"], "summary": "All."}
+    texts = [message.text for message in read([*events, said(4, "user", "Four"), again], "openhands").messages]
+    assert texts == ["Task", "All.", "Three", "Four"]
+    nowhere = json.dumps([*first, {key: value for key, value in cut.items() if key != "summary_offset"}])
+    losses = translate_request(nowhere, source="openhands", target="openai-chat", model="m").losses
+    assert any("summary" in loss.what for loss in losses)
+
+
+def test_the_model_does_not_see_what_the_simulated_user_of_tau2_does() -> None:
+    call = {"name": "weather", "arguments": {"city": "Oslo"}}
+    own = {"id": "u", "name": "look", "arguments": {}, "requestor": "user"}
+    messages = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "user", "content": None, "tool_calls": [own]},
+        {"role": "tool", "id": "u", "content": "rain", "requestor": "user", "error": False},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", **call, "requestor": "assistant"}]},
+        {"role": "tool", "id": "c", "content": "no such city", "requestor": "assistant", "error": True},
+    ]  # fmt: skip
+    record = {"id": "s", "task_id": "1", "reward_info": {}, "messages": messages}
+    encoded = translate_request(json.dumps(record), source="tau-bench", target="anthropic-messages", model="m")
+    assert len(encoded.body["messages"]) == 3
+    assert encoded.body["messages"][2]["content"][0]["is_error"] is True
+    assert any("simulated user" in loss.what for loss in encoded.losses)
