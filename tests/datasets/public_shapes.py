@@ -360,6 +360,19 @@ FRAMEWORKS: dict[str, Shape] = {
         ],
         "langchain", WHOLE,
     ),
+    "LangChain messages of a LangGraph server": Shape(
+        [
+            {"content": QUESTION, "additional_kwargs": {}, "response_metadata": {}, "type": "human", "name": None, "id": "1", "example": False},
+            {"content": "", "additional_kwargs": {}, "response_metadata": {"model_name": "gpt-4o"}, "type": "ai", "name": None, "id": "2", "example": False, "tool_calls": [{"name": "weather", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}], "invalid_tool_calls": [], "usage_metadata": None},
+            {"content": RESULT, "additional_kwargs": {}, "response_metadata": {}, "type": "tool", "name": "weather", "id": "3", "tool_call_id": "call_1", "artifact": None, "status": "success"},
+            {"content": ANSWER, "additional_kwargs": {}, "response_metadata": {}, "type": "ai", "name": None, "id": "4", "tool_calls": [], "invalid_tool_calls": []},
+        ],
+        "langchain", WHOLE,
+    ),
+    "LangGraph thread state": Shape(
+        {"values": {"messages": [{"content": QUESTION, "additional_kwargs": {}, "response_metadata": {}, "type": "human", "id": "1"}, {"content": ANSWER, "additional_kwargs": {}, "response_metadata": {}, "type": "ai", "id": "2", "tool_calls": []}]}, "next": [], "checkpoint": {"thread_id": "t"}, "metadata": {}},
+        "langchain", TALK,
+    ),
     "LangSmith run": Shape(
         {
             "id": "r", "name": "ChatOpenAI", "run_type": "llm", "start_time": "t", "parent_run_id": "p", "trace_id": "t", "error": None, "tags": [], "extra": {"invocation_params": {"model": "gpt-4o"}},
@@ -441,6 +454,15 @@ FRAMEWORKS: dict[str, Shape] = {
         ],
         "vercel-ui", WHOLE,
     ),
+    "ModelMessage v6 with an approval": Shape(
+        [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+            {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "call_1", "toolName": "weather", "input": ARGUMENTS}, {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "call_1"}]},
+            {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a", "approved": True}, {"type": "tool-result", "toolCallId": "call_1", "toolName": "weather", "output": {"type": "text", "value": RESULT}}]},
+            {"role": "assistant", "content": ANSWER},
+        ],
+        "vercel-ui", WHOLE,
+    ),
     "CoreMessage v4": Shape(
         [
             {"role": "user", "content": QUESTION},
@@ -488,6 +510,10 @@ TRACES: dict[str, Shape] = {
     ),
     "OpenTelemetry event of an operation": Shape(
         {"name": "gen_ai.client.inference.operation.details", "attributes": {"gen_ai.input.messages": OTEL_INPUT, "gen_ai.output.messages": OTEL_OUTPUT}},
+        "opentelemetry", WHOLE,
+    ),
+    "OpenTelemetry span of 2026": Shape(
+        {"name": "chat gpt-5", "attributes": {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.input.messages": json.dumps([OTEL_INPUT[0], {"role": "assistant", "parts": [{"type": "server_tool_call", "id": "s", "name": "search", "server_tool_call": {"type": "web_search", "query": "x"}}, {"type": "server_tool_call_response", "id": "s", "server_tool_call_response": {"type": "web_search", "results": []}}, *OTEL_INPUT[1]["parts"]]}, OTEL_INPUT[2], {"role": "user", "parts": [{"type": "file", "modality": "image", "file_id": "f"}, {"type": "compaction", "content": "Before."}]}]), "gen_ai.output.messages": json.dumps(OTEL_OUTPUT)}},
         "opentelemetry", WHOLE,
     ),
     "OpenTelemetry event of a message": Shape({"event_name": "gen_ai.user.message", "attributes": {"gen_ai.system": "openai"}, "body": {"content": QUESTION}, "trace_id": "t"}, None),
@@ -738,6 +764,15 @@ MESSAGES: dict[str, Shape] = {
             {"content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "FunctionExecutionResultMessage"},
             {"content": ANSWER, "source": "helper", "type": "AssistantMessage"},
         ],
+        "autogen", WHOLE,
+    ),
+    "AutoGen agent state": Shape(
+        {"type": "AssistantAgentState", "version": "1.0.0", "llm_context": {"messages": [
+            {"content": QUESTION, "source": "user", "type": "UserMessage"},
+            {"content": [{"id": "call_1", "arguments": TEXT, "name": "weather"}], "thought": None, "source": "helper", "type": "AssistantMessage"},
+            {"content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "FunctionExecutionResultMessage"},
+            {"content": ANSWER, "source": "helper", "type": "AssistantMessage"},
+        ]}},
         "autogen", WHOLE,
     ),
     "LangChain4j": Shape(
@@ -1071,6 +1106,10 @@ APPLICATIONS: dict[str, Shape] = {
             {"step_number": 2, "timing": _SMOL_TIMING, "model_input_messages": None, "tool_calls": [], "error": None, "model_output_message": None, "model_output": ANSWER, "code_action": None, "observations": None, "observations_images": None, "action_output": ANSWER, "token_usage": None, "is_final_answer": True},
         ],
         "smolagents", WHOLE,
+    ),
+    "smolagents steps with the prompt": Shape(
+        [{"system_prompt": "Be brief."}, {"task": QUESTION}, {"step_number": 1, "tool_calls": [], "error": None, "model_output": ANSWER, "observations": None}],
+        "smolagents", TALK,
     ),
     "smolagents memory": Shape(
         {

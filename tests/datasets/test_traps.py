@@ -265,3 +265,26 @@ def test_the_model_does_not_see_what_the_simulated_user_of_tau2_does() -> None:
     assert len(encoded.body["messages"]) == 3
     assert encoded.body["messages"][2]["content"][0]["is_error"] is True
     assert any("simulated user" in loss.what for loss in encoded.losses)
+
+
+IMAGES_BY_ADDRESS: dict[str, Any] = {
+    "trl": {"prompt": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "{}"}}]}],
+            "completion": [{"role": "assistant", "content": "A map."}]},
+    "sharegpt": {"conversations": [{"from": "human", "value": "<image>What?"}, {"from": "gpt", "value": "A map."}],
+                 "images": ["{}"]},
+    "langchain": [{"type": "human", "data": {"content": [{"type": "image_url", "image_url": {"url": "{}"}}]}}],
+    "pydantic-ai": [{"kind": "request", "parts": [
+        {"part_kind": "user-prompt", "content": [{"kind": "image-url", "url": "{}"}]}]}],
+    "opentelemetry": [{"role": "user", "parts": [{"type": "uri", "modality": "image", "uri": "{}"}]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", IMAGES_BY_ADDRESS)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex"])
+def test_images_by_address_reach_apis_that_fetch_them(source: str, target: str) -> None:
+    """Files of a trainer's own disk do not."""
+    for address, arrives in (("https://host/map.png", True), ("images/map.png", False), ("file:///map.png", False)):
+        record = json.dumps(IMAGES_BY_ADDRESS[source]).replace("{}", address)
+        encoded = translate_request(record, source=source, target=target, model="m")
+        assert (address.encode() in encoded.content) is arrives, address
+        assert any("image" in loss.what for loss in encoded.losses) is not arrives

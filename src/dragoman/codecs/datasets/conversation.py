@@ -605,7 +605,7 @@ def json_schema(schema: Json) -> Json:
 
 
 def media(kind: str | None, url: Json) -> AnyPart:
-    """Return a file part from its media type and URL (possibly a data URL)."""
+    """Return a file part from its media type, which may be a family such as `image/*`, and URL (maybe a data URL)."""
     address = text_of(url)
     split = split_data_url(address)
     media_type = split[0] if split else kind
@@ -614,7 +614,9 @@ def media(kind: str | None, url: Json) -> AnyPart:
         make = Image
     elif (media_type or "").startswith("audio/"):
         make = Audio
-    return make(media_type, split[1]) if split else make(media_type, url=address)
+    if split:
+        return make(media_type, split[1])
+    return make(None if media_type is None or media_type.endswith("/*") else media_type, url=address)
 
 
 IMAGES = "~images"

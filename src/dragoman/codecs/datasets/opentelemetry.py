@@ -58,7 +58,10 @@ def is_record(data: Json) -> bool:
         and all(
             "role" in message
             and isinstance(message.get("parts"), list)
-            and all(text_of(part.get("type")) in _PARTS and "text" not in part for part in mappings(message["parts"]))
+            and all(
+                text_of(part.get("type")) in _PARTS | _OF_PROVIDER and "text" not in part
+                for part in mappings(message["parts"])
+            )
             for message in messages
         )
         and any(message["parts"] for message in messages)
@@ -66,6 +69,7 @@ def is_record(data: Json) -> bool:
 
 
 _PARTS = frozenset({"text", "reasoning", "thinking", "tool_call", "tool_call_response", "blob", "uri", "file"})
+_OF_PROVIDER = frozenset({"server_tool_call", "server_tool_call_response"})
 
 
 def _attributes(data: Json) -> Mapping[str, Json] | None:
@@ -216,13 +220,25 @@ def _add_messages(conversation: Conversation, messages: Json, place: str) -> Non
         results: list[Piece] = []
         for number, part in enumerate(items(message.get("parts"), NAME, f"{where}.parts")):
             made = _part(conversation, part, f"{where}.parts[{number}]")
+            if made is None:
+                continue
             (results if isinstance(made, ToolResult) else written).append((made, f"{where}.parts[{number}]"))
         conversation.add("tool", results, where)
         conversation.add("user" if role == "tool" else role, written, where)
 
 
-def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart:
+def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart | None:
+    """Return a part; None if no message can hold it, which is reported."""
     kind = text_of(part.get("type"))
+    if kind in _OF_PROVIDER:
+        conversation.leave_out("tools that the provider ran", "only that provider takes their calls back")
+        return None
+    if kind == "file" and isinstance(part.get("file_id"), str):
+        conversation.leave_out("files by id", "only the provider that stores them can read them")
+        return None
+    if kind not in _PARTS and kind:
+        conversation.leave_out(f"parts of the kind {kind!r}", "content of this kind is not read")
+        return None
     if kind == "text" and isinstance(part.get("content"), str):
         return Text(part["content"])
     if kind in {"reasoning", "thinking"} and isinstance(part.get("content"), str):
@@ -292,7 +308,7 @@ _PART_KEYS = kinds_of(
         "tool_call": keys("id name arguments"),
         "tool_call_response": keys("id name response result"),
         "blob": keys("mime_type modality content"),
-        "uri file": keys("mime_type modality uri"),
+        "uri file": keys("mime_type modality uri file_id"),
     },
     keys(),
 )
