@@ -381,6 +381,21 @@ FRAMEWORKS: dict[str, Shape] = {
         },
         "langsmith", WHOLE,
     ),
+    "LangSmith run with tools": Shape(
+        {
+            "id": "r", "name": "ChatOpenAI", "run_type": "llm", "extra": {"invocation_params": {"model_name": "gpt-4o", "tools": TOOLS}},
+            "inputs": {"messages": [LC_INPUT]}, "outputs": {"generations": [[{"message": lc("AIMessage", content=ANSWER)}]]},
+        },
+        "langsmith", WHOLE,
+    ),
+    "LangSmith run of Anthropic's client": Shape(
+        {
+            "id": "r", "name": "ChatAnthropic", "run_type": "llm",
+            "inputs": {"system": "Be brief.", "messages": [{"role": "user", "content": QUESTION}], "model": "claude", "max_tokens": 5, "tools": [{"name": "weather", "input_schema": FUNCTION["parameters"]}]},
+            "outputs": {"message": {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}], "stop_reason": "tool_use"}},
+        },
+        "langsmith", CALLED,
+    ),
     "LangSmith run of OpenAI's client": Shape(
         {
             "id": "r", "name": "ChatOpenAI", "run_type": "llm", "start_time": "t", "trace_id": "t", "error": None, "extra": {"metadata": {"ls_provider": "openai"}},
@@ -526,6 +541,18 @@ TRACES: dict[str, Shape] = {
     ),
     "Langfuse generation with tools": Shape(
         {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "gpt-4o", "modelParameters": {}, "input": {"messages": CHAT[:3], "tools": TOOLS}, "output": {"role": "assistant", "content": ANSWER}, "usage": {"input": 1}, "level": "DEFAULT"},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse generation of a table": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "gpt-4o", "input": json.dumps(CHAT[:3]), "output": json.dumps({"role": "assistant", "content": ANSWER}), "level": "DEFAULT"},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse generation of Anthropic's client": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "claude", "input": {"system": [{"type": "text", "text": "Be brief."}], "messages": [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}, {"type": "image", "source": {"type": "url", "url": "https://host/map.png"}}]},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": RESULT}]}]},
+        ], "tools": [{"name": "weather", "input_schema": FUNCTION["parameters"]}]}, "output": {"id": "msg", "type": "message", "role": "assistant", "content": [{"type": "text", "text": ANSWER}]}, "level": "DEFAULT"},
         "langfuse", WHOLE,
     ),
     "Langfuse span": Shape({"id": "o", "traceId": "t", "type": "SPAN", "name": "step", "startTime": "t", "input": {"question": QUESTION}, "output": ANSWER, "level": "DEFAULT"}, None),

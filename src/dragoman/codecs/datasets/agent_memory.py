@@ -316,7 +316,8 @@ _KERNEL_MESSAGE = keys(
 )  # fmt: skip
 _SMOL_CALL = keys("type id name arguments", function=keys("name arguments"))
 _SMOL_STEP = keys(
-    "system_prompt step_number task task_images plan model_input_messages model_output observations observations_images",
+    "system_prompt step_number task task_images plan model_input_messages model_output observations "
+    "observations_images",
     tool_calls=_SMOL_CALL,
     error=keys("message"),
 )

@@ -1,4 +1,4 @@
-"""LangChain messages: `messages_to_dict`, `dumpd` with constructors (read as JSON, never loaded), and their bare fields.
+"""LangChain messages: `messages_to_dict`, `dumpd` with constructors (read as JSON, never loaded), and bare fields.
 
 `tool_calls` takes precedence over the copies in `additional_kwargs` and in provider blocks; if a copy has the exact
 text of the arguments, that text is kept. Calls that could not be parsed (`invalid_tool_calls`) stay calls with their

@@ -230,14 +230,8 @@ def _add_messages(conversation: Conversation, messages: Json, place: str) -> Non
 def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart | None:
     """Return a part; None if no message can hold it, which is reported."""
     kind = text_of(part.get("type"))
-    if kind in _OF_PROVIDER:
-        conversation.leave_out("tools that the provider ran", "only that provider takes their calls back")
-        return None
-    if kind == "file" and isinstance(part.get("file_id"), str):
-        conversation.leave_out("files by id", "only the provider that stores them can read them")
-        return None
-    if kind not in _PARTS and kind:
-        conversation.leave_out(f"parts of the kind {kind!r}", "content of this kind is not read")
+    if (lost := _unread_part(part, kind)) is not None:
+        conversation.leave_out(*lost)
         return None
     if kind == "text" and isinstance(part.get("content"), str):
         return Text(part["content"])
@@ -256,6 +250,17 @@ def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> A
     if kind in {"uri", "file"} and isinstance(part.get("uri"), str):
         return media(text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality"))), part["uri"])
     raise refuse(NAME, place, "a part with its content (privacy settings may have left it out)", part.get("content"))
+
+
+def _unread_part(part: Mapping[str, Json], kind: str) -> tuple[str, str] | None:
+    """Return what is lost of a part that no message can hold, and why; None for other parts."""
+    if kind in _OF_PROVIDER:
+        return "tools that the provider ran", "only that provider takes their calls back"
+    if kind == "file" and isinstance(part.get("file_id"), str):
+        return "files by id", "only the provider that stores them can read them"
+    if kind and kind not in _PARTS:
+        return f"parts of the kind {kind!r}", "content of this kind is not read"
+    return None
 
 
 def write(request: Request, log: LossLog) -> Json:
