@@ -535,6 +535,26 @@ TRACES: dict[str, Shape] = {
     "OpenTelemetry choice": Shape({"event_name": "gen_ai.choice", "body": {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}, "trace_id": "t"}, None),
     "OpenLLMetry span": Shape({"name": "openai.chat", "attributes": FLAT}, "opentelemetry", WHOLE),
     "OpenInference span": Shape({"name": "ChatCompletion", "attributes": INFERENCE}, "opentelemetry", WHOLE),
+    "Phoenix span": Shape(
+        {"name": "ChatCompletion", "context": {"trace_id": "t", "span_id": "s"}, "parent_id": None, "start_time": "t", "status_code": "OK", "events": [], "attributes": {"openinference": {"span": {"kind": "LLM"}}, "llm": {"model_name": "gpt-4o", "invocation_parameters": "{}", "tools": [{"tool": {"json_schema": json.dumps(TOOLS[0])}}], "input_messages": [
+            {"message": {"role": "user", "content": QUESTION}},
+            {"message": {"role": "assistant", "tool_calls": [{"tool_call": {"id": "call_1", "function": {"name": "weather", "arguments": TEXT}}}]}},
+            {"message": {"role": "tool", "content": RESULT, "tool_call_id": "call_1"}},
+        ], "output_messages": [{"message": {"role": "assistant", "content": ANSWER}}]}}},
+        "opentelemetry", WHOLE,
+    ),
+    "Phoenix row": Shape(
+        {"name": "ChatCompletion", "span_kind": "LLM", "parent_id": None, "context.span_id": "s", "attributes.llm.model_name": "gpt-4o", "attributes.openinference.span.kind": "LLM", "attributes.llm.tools": [{"tool.json_schema": json.dumps(TOOLS[0])}], "attributes.llm.input_messages": [
+            {"message.role": "user", "message.content": QUESTION},
+            {"message.role": "assistant", "message.tool_calls": [{"tool_call.id": "call_1", "tool_call.function.name": "weather", "tool_call.function.arguments": TEXT}]},
+            {"message.role": "tool", "message.content": RESULT, "message.tool_call_id": "call_1"},
+        ], "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": ANSWER}]},
+        "opentelemetry", WHOLE,
+    ),
+    "Inspect log": Shape({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [{"id": 1, "messages": []}]}, None),
+    "Langfuse trace": Shape({"id": "t", "name": "n", "input": None, "output": None, "observations": [{"id": "o", "type": "GENERATION"}]}, None),
+    "MLflow trace": Shape({"info": {"trace_id": "t"}, "data": {"spans": [{"span_id": "s", "attributes": {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": "{}"}}]}}, None),
+    "MLflow span": Shape({"span_id": "s", "name": "Completions", "attributes": {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": "{}"}}, None),
     "Langfuse generation": Shape(
         {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "endTime": "t", "model": "gpt-4o", "modelParameters": {"temperature": 0.2}, "input": CHAT[:3], "output": {"role": "assistant", "content": ANSWER}, "usageDetails": {"input": 1}, "level": "DEFAULT", "statusMessage": None, "parentObservationId": None, "metadata": {}},
         "langfuse", WHOLE,

@@ -355,7 +355,7 @@ def test_attachments_of_inspect_are_looked_for_in_fifty_levels(depth: int) -> No
 @promise("batch:datasets")
 def test_what_a_tracer_keeps_beside_the_messages_is_read() -> None:
     """Tools among the parameters, the system prompt of Anthropic's API, and signatures."""
-    for name in ("LangSmith run with tools", "LangSmith run of Anthropic's client"):
+    for name in ("LangSmith run with tools", "LangSmith run of Anthropic's client", "Phoenix span", "Phoenix row"):
         assert [tool.name for tool in read(SHAPES[name]).tools] == ["weather"], name
     for name in ("LangSmith run of Anthropic's client", "Langfuse generation of Anthropic's client"):
         assert read(SHAPES[name]).messages[0].text == "Be brief.", name

@@ -34,7 +34,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into, unread_keys
 from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.ir.values import compact_text, parse_json
@@ -77,8 +77,39 @@ def _attributes(data: Json) -> Mapping[str, Json] | None:
         return None
     inner = data.get("attributes")
     if isinstance(inner, list):  # OTLP as JSON: a list of keys and typed values
-        inner = {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
-    return _nested(inner if isinstance(inner, Mapping) else data)
+        return _nested({text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)})
+    if isinstance(inner, Mapping):
+        return _nested({key: value for _, key, value in _flattened(inner, "$.attributes")})
+    return _nested({key.removeprefix(_COLUMN): value for _, key, value in _flattened(data, "$")})
+
+
+_COLUMN = "attributes."
+"""Before the name of an attribute in a table of spans, as Phoenix exports it."""
+
+
+def _flattened(attributes: Mapping[str, Json], root: str) -> Iterator[tuple[str, str, Json]]:
+    """Yield path, name and value of each attribute; those of OpenInference may be objects and lists, as in Phoenix."""
+    for key, value in attributes.items():
+        if key.removeprefix(_COLUMN).partition(".")[0] == "llm":
+            yield from _leaves(value, step_into(root, key), key)
+        else:
+            yield step_into(root, key), key, value
+
+
+def _leaves(value: Json, path: str, name: str) -> Iterator[tuple[str, str, Json]]:
+    inner: Iterator[tuple[str | int, Json]] | None = None
+    if isinstance(value, Mapping) and value and not name.endswith(_WHOLE_VALUES):
+        inner = iter(value.items())
+    elif isinstance(value, list) and mappings(value):
+        inner = iter(enumerate(value))
+    if inner is None:
+        yield path, name, value
+        return
+    for key, one in inner:
+        yield from _leaves(one, step_into(path, key), f"{name}.{key}")
+
+
+_WHOLE_VALUES = ("arguments", "parameters", "json_schema", "content")
 
 
 def _otlp_value(value: Json) -> Json:
@@ -89,7 +120,9 @@ _FLAT = re.compile(
     r"(?:gen_ai\.(?P<gen_ai>prompt|completion)|llm\.(?P<llm>input|output)_messages)\.(?P<index>\d{1,9})\.(?:message\.)?(?P<field>.+)"
 )
 _FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d{1,9})\.(?:tool_call\.)?(?:function\.)?(?P<field>id|name|arguments)")
-_FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d{1,9})\.(?P<field>name|description|parameters)")
+_FLAT_TOOL = re.compile(
+    r"llm\.(?:request\.functions|tools)\.(?P<index>\d{1,9})\.(?:tool\.)?(?P<field>name|description|parameters|json_schema)"
+)
 
 
 def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -100,7 +133,10 @@ def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
             side = _OUTPUT if found["gen_ai"] == "completion" or found["llm"] == "output" else _INPUT
             flat[side].setdefault(int(found["index"]), {})[found["field"]] = value
         elif (found := _FLAT_TOOL.fullmatch(key)) is not None:
-            flat[_TOOLS].setdefault(int(found["index"]), {})[found["field"]] = _unpacked(value, found["field"])
+            schema = _unpacked(value, found["field"])
+            field = found["field"].replace("json_schema", "parameters")
+            whole = schema if found["field"] == "json_schema" and isinstance(schema, Mapping) else {field: schema}
+            flat[_TOOLS].setdefault(int(found["index"]), {}).update(whole)
     if not flat[_INPUT] and not flat[_OUTPUT]:
         return attributes
     lists = {
@@ -112,8 +148,8 @@ def _nested(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _unpacked(value: Json, field: str) -> Json:
-    """Return the parameters of a tool, which are JSON text; text that was cut stays as it is."""
-    if field != "parameters" or not isinstance(value, str):
+    """Return the parameters of a tool, or all of it, which are JSON text; text that was cut stays as it is."""
+    if field not in {"parameters", "json_schema"} or not isinstance(value, str):
         return value
     try:
         return parse_json(value)
@@ -171,12 +207,19 @@ def _unread(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield path and name of each attribute, and of each key of a span, that is not read."""
     given = data.get("attributes")
     if isinstance(given, list):
-        named = [(f"$.attributes[{index}]", text_of(entry.get("key"))) for index, entry in enumerate(mappings(given))]
-    elif isinstance(given, Mapping):
-        named = [(step_into("$.attributes", key), key) for key in given]
+        found = [
+            (f"$.attributes[{index}]", text_of(entry.get("key")), _otlp_value(entry.get("value")))
+            for index, entry in enumerate(mappings(given))
+        ]
     else:
-        named = [(step_into("$", key), key) for key in data]
-    yield from ((path, key) for path, key in named if not _is_read(key))
+        found = [*_flattened(given, "$.attributes")] if isinstance(given, Mapping) else [*_flattened(data, "$")]
+    for path, column, value in found:
+        key = column.removeprefix(_COLUMN)
+        if not _is_read(key):
+            yield path, key
+        elif key.endswith("json_schema"):
+            tool = _unpacked(value, "json_schema")
+            yield from ((path + inner[1:], name) for inner, name, _ in unread_keys(tool, TOOL_KEYS))
     if isinstance(given, list | Mapping):
         yield from ((step_into("$", key), key) for key in data if key != "attributes")
 
