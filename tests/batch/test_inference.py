@@ -207,6 +207,10 @@ def test_limits_and_estimates(tmp_path: Path) -> None:
     assert (found.requests, found.most_output_tokens) == (10, 1000)
     assert found.input_tokens > 0
     assert found.cost(1_000_000, 0) == found.input_tokens
+    path = questions(tmp_path, 10)
+    path.write_text(path.read_text() + "\nno JSON\n")
+    found = estimate([str(path)], InferenceOptions(model="m"))
+    assert (found.requests, found.unlimited, found.rejected) == (10, 10, 1), "what the output costs is not known"
 
 
 @promise("batch:inference")

@@ -459,3 +459,20 @@ def test_a_job_of_other_requests_is_not_taken_for_this_one(place: Place) -> None
     with JobFolder(str(place.output)).locked(), pytest.raises(BatchJobError, match="another process"):
         place.submit()
     assert [len(part.requests) for part in JobFolder(str(place.output)).load().parts] == [len(IDS)]
+
+
+@promise("batch:job-file")
+def test_a_file_that_is_not_of_a_job_is_not_replaced_by_its_answers(place: Place) -> None:
+    place.output.write_text("precious")
+    with pytest.raises(BatchJobError, match="exists"):
+        place.submit()
+    with pytest.raises(BatchJobError, match="exists"):
+        submit_job_sync([str(place.source)], str(place.source), model=place.model, **place.options)
+    assert place.output.read_text() == "precious"
+
+
+@promise("batch:jobs")
+def test_what_was_not_sent_is_counted_when_a_job_is_created_and_when_it_is_fetched(place: Place) -> None:
+    place.source.write_text(place.source.read_text() + "no JSON\n")
+    assert "(rejected: 1)" in place.submit().summary()
+    assert "not sent: 1" in place.fetch().summary()

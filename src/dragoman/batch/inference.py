@@ -87,6 +87,10 @@ class Estimate(Struct, frozen=True):
     requests: int
     input_tokens: int
     most_output_tokens: int
+    unlimited: int = 0
+    """Requests without a limit of output tokens: `most_output_tokens` does not count them."""
+    rejected: int = 0
+    """Records that are not requests."""
 
     def cost(self, input_price: float, output_price: float) -> float:
         """Return the cost at prices per million tokens; output tokens are counted at their limit."""
@@ -203,16 +207,19 @@ def question_of(source: int, line: int, record: bytes) -> Question:
 
 def estimate(names: list[str], options: InferenceOptions) -> Estimate:
     """Count what would be sent, without sending it."""
-    requests = tokens = most = 0
+    requests = tokens = most = unlimited = rejected = 0
     for source, line, _, record in read_questions(find_sources(names), _READING):
         try:
             question = question_of(source, line, record)
         except DragomanError:
+            rejected += 1
             continue
         requests += 1
         tokens += len(record) // _TOKEN_BYTES
-        most += question.request.max_output_tokens or options.max_output_tokens or 0
-    return Estimate(requests, tokens, most)
+        limit = question.request.max_output_tokens or options.max_output_tokens
+        most += limit or 0
+        unlimited += limit is None
+    return Estimate(requests, tokens, most, unlimited, rejected)
 
 
 class _Journal:

@@ -115,6 +115,7 @@ class BatchJob(Struct, kw_only=True):
         """Return lines for people."""
         counts = self.counts
         head = f"{self.state}: {self.requests:,} requests to {self.provider}/{self.model}"
+        head += f" (rejected: {self.rejected:,})" if self.rejected else ""
         outcomes = f"{counts.succeeded:,} succeeded, {counts.failed:,} failed"
         lost = ", ".join(count_by_severity(self.losses))
         lines = [f"{head}, {outcomes}" + (f"; in the requests {lost}" if lost else "")]

@@ -56,6 +56,8 @@ async def submit_job(sources: list[str], output: str, *, model: str, **given: Un
         with folder.locked():
             if folder.exists:
                 job = _stored(folder, job)
+            elif folder.output.exists():
+                raise BatchJobError(f"{folder.output} exists, and it is not of a batch job: choose another output")
             else:
                 _prepare(folder, job, channel, api)
             runner = JobRunner(channel, folder, job)
