@@ -228,22 +228,22 @@ def test_failed_requests_that_claude_code_shows_are_not_words_of_the_model() -> 
 
 
 def test_a_summary_of_openhands_is_where_the_model_saw_it() -> None:
-    def said(number: int, role: str, text: str) -> dict[str, Any]:
+    def message_event(number: int, role: str, text: str) -> dict[str, Any]:
         message = {"role": role, "content": [{"type": "text", "text": text}]}
         return {"kind": "MessageEvent", "id": f"e{number}", "source": "user", "llm_message": message}
 
     first = [
-        said(0, "user", "Task"),
-        said(1, "assistant", "One"),
-        said(2, "user", "Two"),
-        said(3, "assistant", "Three"),
+        message_event(0, "user", "Task"),
+        message_event(1, "assistant", "One"),
+        message_event(2, "user", "Two"),
+        message_event(3, "assistant", "Three"),
     ]
     state = {"kind": "ConversationStateUpdateEvent", "id": "s", "key": "k", "value": 1}
     cut = {"kind": "Condensation", "id": "c", "forgotten_event_ids": ["e1"], "summary": "Before.", "summary_offset": 1}
     events = [*first, state, cut]
     assert [message.text for message in read(events, "openhands").messages] == ["Task", "Before.", "Two", "Three"]
     again = {**cut, "id": "d", "forgotten_event_ids": ["c-summary", "e2"], "summary": "All."}
-    texts = [message.text for message in read([*events, said(4, "user", "Four"), again], "openhands").messages]
+    texts = [message.text for message in read([*events, message_event(4, "user", "Four"), again], "openhands").messages]
     assert texts == ["Task", "All.", "Three", "Four"]
     nowhere = json.dumps([*first, {key: value for key, value in cut.items() if key != "summary_offset"}])
     losses = translate_request(nowhere, source="openhands", target="openai-chat", model="m").losses
