@@ -17,6 +17,7 @@ SECRET = "sk-do-not-print-me"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
 USER = {"role": "user", "content": "Weather?"}
+ASSISTANT = {"role": "assistant", "content": "3 degrees."}
 
 
 def read(record: Any, name: str) -> Request:
@@ -288,3 +289,53 @@ def test_images_by_address_reach_apis_that_fetch_them(source: str, target: str) 
         encoded = translate_request(record, source=source, target=target, model="m")
         assert (address.encode() in encoded.content) is arrives, address
         assert any("image" in loss.what for loss in encoded.losses) is not arrives
+
+
+def test_what_only_a_trainer_reads_is_reported_when_it_is_lost() -> None:
+    answers = {"preferred_output": [ASSISTANT], "non_preferred_output": [{"role": "assistant", "content": "Warm."}]}
+    weighted = {"messages": [USER, {**ASSISTANT, "weight": 0}]}
+    for record, path in (
+        ({"input": {"messages": [USER]}, **answers}, "$.non_preferred_output"),
+        ({"input": {"messages": [USER]}, **answers, "grade": 1}, "$.grade"),
+        (weighted, "$.messages[1].weight"),
+    ):
+        for target in ("trl", "sharegpt", "openai-chat", "anthropic-messages"):
+            losses = translate_request(record, source="openai-finetuning", target=target, model="m").losses
+            assert path in {loss.path for loss in losses}, (target, path)
+    assert not translate_request(weighted, source="openai-finetuning", target="openai-finetuning").losses
+
+
+def test_images_in_results_of_atif_are_not_lost_silently_and_its_tools_are_read() -> None:
+    content = [
+        {"type": "text", "text": "3C"},
+        {"type": "image", "source": {"media_type": "image/png", "path": "a.png"}},
+    ]
+    call = {"tool_call_id": "c", "function_name": "weather", "arguments": {}}
+    results = [{"source_call_id": "c", "content": content}]
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    record = {
+        "schema_version": "ATIF-v1.5",
+        "agent": {"name": "a", "model_name": "m", "tool_definitions": [tool]},
+        "steps": [
+            {"source": "user", "message": "Weather?"},
+            {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}},
+        ],
+    }
+    assert [one.name for one in read(record, "atif").tools] == ["weather"]
+    losses = translate_request(record, source="atif", target="anthropic-messages").losses
+    assert any("image" in loss.what for loss in losses)
+
+
+def test_messages_that_goose_took_from_the_model_are_left_out() -> None:
+    hidden = {"role": "user", "content": [{"type": "text", "text": "Long."}], "metadata": {"agentVisible": False}}
+    call = {
+        "type": "toolRequest",
+        "id": "c",
+        "toolCall": {"status": "success", "value": {"name": "w", "arguments": {}}},
+    }
+    record = [hidden, {"role": "user", "content": [{"type": "text", "text": "Short."}]}]
+    record += [{"role": "assistant", "content": [call], "metadata": {"agentVisible": True}}]
+    request = read(record, "goose")
+    assert [message.text for message in request.messages if message.role == "user"] == ["Short."]
+    losses = translate_request(json.dumps(record), source="goose", target="openai-chat", model="m").losses
+    assert any("only the user saw" in loss.what for loss in losses)

@@ -121,7 +121,7 @@ class Dataset(Struct, frozen=True):
         if self.write is None and not self.is_record(data):
             raise refuse(self.name, "$", f"a record of {self.name}", data)
         request = self.read(data)
-        if self.lacks:
+        if self.lacks and not request.tools:  # a record with tools has the rest too
             add_remarks(request, self.name, [(None, self.lacks, "noted", _NOT_REPLAYED)])
         if self.keys is not None and (unread := unread_keys(data, self.keys)):
             kept = (request.metadata or {}).get(self.name, {})  # of the record itself
