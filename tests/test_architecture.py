@@ -104,6 +104,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "installation": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
+    "file_locks": frozenset(),
     "event_reader": frozenset({"ir", "errors", "codecs"}),
     "event_writer": frozenset({"ir", "losses", "codecs", "passes", "event_reader"}),
     "multipart": frozenset(),

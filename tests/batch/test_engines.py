@@ -38,7 +38,7 @@ from tests.support.promises import promise
 SHARD = 1 << 14
 
 
-def job_of(source: Path, output: Path, target: str = "gemini") -> Job:
+def job_of(source: Path, output: Path | str, target: str = "gemini") -> Job:
     return Job([str(source)], str(output), JobOptions(convert=ConvertOptions(target=target), shard_bytes=SHARD))
 
 
@@ -102,6 +102,7 @@ def test_finished_shards_are_not_converted_again(tmp_path: Path) -> None:
     engine = run_locally(job, job.begin(), workers=1)
     first = [next(engine).shard.name, next(engine).shard.name]
     assert sorted(job.begin()) == sorted(first)
+    job.close()
     again = job_of(source, tmp_path / "out.jsonl")
     rest = [result.shard.name for result in run_locally(again, again.begin(), workers=1)]
     assert not set(first) & set(rest)
@@ -137,6 +138,9 @@ def test_another_job_does_not_take_over_what_one_has_begun(tmp_path: Path) -> No
     source = written(tmp_path, 300)
     job = job_of(source, tmp_path / "out.jsonl")
     job.begin()
+    with pytest.raises(JobError, match="another process is writing"):
+        run_job(job_of(source, tmp_path / "out.jsonl"), RunOptions(restart=True))
+    job.close()
     with pytest.raises(JobError, match="--restart"):
         run_job(job_of(source, tmp_path / "out.jsonl", target="openai-responses"))
     os.utime(source, ns=(1, 1))
@@ -281,3 +285,59 @@ def test_a_worker_imports_what_it_converts_with_and_no_more() -> None:
         "pyarrow",
     )
     assert [name for name in loaded if name.startswith(unwanted)] == []
+
+
+@promise("batch:resumable")
+def test_a_folder_has_the_shards_of_the_last_job_alone(tmp_path: Path) -> None:
+    """Also if that job wrote fewer shards, or of another type, or was restarted."""
+    source, out = written(tmp_path, 300), tmp_path / "out"
+    run_job(job_of(source, out))
+    before = sorted(path.name for path in out.iterdir())
+    assert len(before) > 5
+    fewer = JobOptions(convert=ConvertOptions(target="gemini"))
+    with pytest.raises(JobError, match="is a source in the folder"):
+        run_job(Job([str(out)], str(out), fewer), RunOptions(overwrite=True))
+    dry = JobOptions(convert=ConvertOptions(target="gemini"), dry_run=True)
+    run_job(Job([str(source)], str(out), dry), RunOptions(overwrite=True))
+    assert sorted(path.name for path in out.iterdir()) == before
+    (out / "notes.txt").write_text("of the user")
+    run_job(Job([str(source)], str(out), fewer), RunOptions(overwrite=True))
+    assert sorted(path.name for path in out.glob("part-*")) == ["part-00000-00000.jsonl"]
+    packed = JobOptions(convert=fewer.convert, output_format="jsonl.gz")
+    run_job(Job([str(source)], str(out), packed), RunOptions(overwrite=True))
+    assert sorted(path.name for path in out.iterdir()) == [
+        "notes.txt", "part-00000-00000.jsonl.gz", "report.html", "report.json"
+    ]  # fmt: skip
+    fresh = job_of(source, tmp_path / "fresh")
+    next(run_locally(fresh, fresh.begin(), workers=1))
+    fresh.close()
+    (tmp_path / "fresh" / ".batch" / "job.json").unlink()  # killed at the very start
+    run_job(Job([str(source)], str(tmp_path / "fresh"), fewer), RunOptions(overwrite=True))
+    assert len(list((tmp_path / "fresh").glob("part-*"))) == 1
+    begun = job_of(source, tmp_path / "begun")
+    next(run_locally(begun, begun.begin(), workers=1))
+    begun.close()
+    run_job(Job([str(source)], str(tmp_path / "begun"), fewer), RunOptions(restart=True))
+    assert len(list((tmp_path / "begun").glob("part-*"))) == 1
+
+
+@promise("batch:resumable")
+def test_a_job_killed_before_its_first_file_is_begun_again(tmp_path: Path) -> None:
+    source = written(tmp_path, 30)
+    (tmp_path / "out" / ".batch").mkdir(parents=True)
+    run_job(job_of(source, tmp_path / "out"))
+    assert (tmp_path / "out" / "report.json").exists()
+
+
+@promise("batch:command")
+def test_nothing_is_left_of_what_was_meant_for_stdout(tmp_path: Path) -> None:
+    """The converted records may be private, and fill the disk."""
+    source, temporary = written(tmp_path, 30), tmp_path / "temporary"
+    temporary.mkdir()
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(  # noqa: S603
+            [*COMMAND, "batch", "convert", str(source), "--to", "gemini", "-o", "-"],
+            stdout=full, stderr=subprocess.PIPE, env=environment(TMPDIR=str(temporary)), timeout=60, check=False,
+        )  # fmt: skip
+    assert done.stderr == b"dragoman: cannot write stdout: No space left on device\n"
+    assert list(temporary.iterdir()) == []

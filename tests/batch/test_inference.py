@@ -13,6 +13,7 @@ from dragoman.batch import JobError, SourceError
 from dragoman.batch.inference import InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.drivers.base import QueryResult, result_of
 from dragoman.errors import InvalidValue, ProviderError, provider_error
+from dragoman.file_locks import take_lock
 from dragoman.ir import Completion, Failure, Finish, Usage
 from dragoman.sim.server import Simulator
 from dragoman.translate import decode_response
@@ -206,6 +207,10 @@ def test_limits_and_estimates(tmp_path: Path) -> None:
     assert (found.requests, found.most_output_tokens) == (10, 1000)
     assert found.input_tokens > 0
     assert found.cost(1_000_000, 0) == found.input_tokens
+    path = questions(tmp_path, 10)
+    path.write_text(path.read_text() + "\nno JSON\n")
+    found = estimate([str(path)], InferenceOptions(model="m"))
+    assert (found.requests, found.unlimited, found.rejected) == (10, 10, 1), "what the output costs is not known"
 
 
 @promise("batch:inference")
@@ -265,3 +270,19 @@ def test_the_report_says_what_was_lost_and_where(dragoman_sim: Simulator, tmp_pa
     assert (report.failed, report.retriable) == (1, 0), "a request without messages never succeeds"
     assert not Path(f"{output}.journal").exists()
     assert "logit_bias" in Path(f"{output}.report.html").read_text()
+
+
+@promise("batch:inference")
+def test_two_processes_do_not_ask_the_same_questions(tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 4), tmp_path / "out.jsonl"
+    run(path, output, Model(frozenset({"3"})))
+    journal = tmp_path / "out.jsonl.journal"
+    before, silent = journal.read_bytes(), Model()
+    with journal.open("ab") as other:
+        assert take_lock(other)
+        for options in (dict[str, Any](), {"restart": True, "overwrite": True}):
+            with pytest.raises(JobError, match="another process is writing"):
+                run(path, output, silent, **options)
+    with pytest.raises(JobError, match="--overwrite"):
+        run(path, output, silent, restart=True)
+    assert (silent.prompts, journal.read_bytes()) == ([], before), "answers that were paid for are kept"

@@ -22,6 +22,7 @@ from dragoman.batch import (
     retry_job_sync,
     submit_job_sync,
 )
+from dragoman.batch.job_file import JobFolder
 from dragoman.batch.job_states import ENDED, STATES, state_of
 from dragoman.batch.provider_jobs import JOB_APIS, Call, JobContext, Load, Reply, Save, Seen
 from dragoman.cli.main import main
@@ -444,3 +445,34 @@ def test_an_anthropic_job_that_ended_says_by_its_counts_how() -> None:
     assert state(succeeded=1, expired=4) == "completed"
     assert state(expired=4) == "expired"
     assert state(canceled=1, expired=4) == "canceled"
+
+
+@promise("batch:job-file")
+def test_a_job_of_other_requests_is_not_taken_for_this_one(place: Place) -> None:
+    place.submit()
+    other = {"target": "gemini"} if place.model.startswith("openai/") else {"max_output_tokens": 7}
+    with pytest.raises(BatchJobError, match="other sources or options"):
+        place.submit(**other)
+    place.source.write_text(json.dumps(question("new", "another question")) + "\n")
+    with pytest.raises(BatchJobError, match="other sources or options"):
+        place.submit()
+    with JobFolder(str(place.output)).locked(), pytest.raises(BatchJobError, match="another process"):
+        place.submit()
+    assert [len(part.requests) for part in JobFolder(str(place.output)).load().parts] == [len(IDS)]
+
+
+@promise("batch:job-file")
+def test_a_file_that_is_not_of_a_job_is_not_replaced_by_its_answers(place: Place) -> None:
+    place.output.write_text("precious")
+    with pytest.raises(BatchJobError, match="exists"):
+        place.submit()
+    with pytest.raises(BatchJobError, match="exists"):
+        submit_job_sync([str(place.source)], str(place.source), model=place.model, **place.options)
+    assert place.output.read_text() == "precious"
+
+
+@promise("batch:jobs")
+def test_what_was_not_sent_is_counted_when_a_job_is_created_and_when_it_is_fetched(place: Place) -> None:
+    place.source.write_text(place.source.read_text() + "no JSON\n")
+    assert "(rejected: 1)" in place.submit().summary()
+    assert "not sent: 1" in place.fetch().summary()

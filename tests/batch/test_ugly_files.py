@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -176,3 +177,21 @@ def test_files_that_are_not_sqlite_files_and_names_that_look_like_urls(tmp_path:
         database.execute("insert into t values ('m', ?)", (json.dumps(MESSAGES),))
         database.commit()
     assert convert(str(odd), str(tmp_path / "o.jsonl"), target="anthropic-messages").tally.converted == 1
+
+
+def test_sources_that_cannot_be_read_twice_or_are_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them is a file without records."""
+    output = str(tmp_path / "out.jsonl")
+    (tmp_path / "powershell.jsonl").write_bytes(LINES.decode().encode("utf-16"))
+    with pytest.raises(SourceError, match="it is UTF-16"):
+        convert(str(tmp_path / "powershell.jsonl"), output, target="gemini")
+    os.mkfifo(tmp_path / "pipe")
+    for name in (str(tmp_path / "pipe"), "/dev/null"):
+        with pytest.raises(SourceError, match="a pipe or a device"):
+            convert(name, output, target="gemini")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(LINES.decode().encode("utf-16")))))
+    with pytest.raises(SourceError, match="it is UTF-16"):
+        convert("-", output, target="gemini")
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(SourceError, match="stdin: it is closed"):
+        convert("-", output, target="gemini")

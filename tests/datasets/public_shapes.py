@@ -360,6 +360,19 @@ FRAMEWORKS: dict[str, Shape] = {
         ],
         "langchain", WHOLE,
     ),
+    "LangChain messages of a LangGraph server": Shape(
+        [
+            {"content": QUESTION, "additional_kwargs": {}, "response_metadata": {}, "type": "human", "name": None, "id": "1", "example": False},
+            {"content": "", "additional_kwargs": {}, "response_metadata": {"model_name": "gpt-4o"}, "type": "ai", "name": None, "id": "2", "example": False, "tool_calls": [{"name": "weather", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}], "invalid_tool_calls": [], "usage_metadata": None},
+            {"content": RESULT, "additional_kwargs": {}, "response_metadata": {}, "type": "tool", "name": "weather", "id": "3", "tool_call_id": "call_1", "artifact": None, "status": "success"},
+            {"content": ANSWER, "additional_kwargs": {}, "response_metadata": {}, "type": "ai", "name": None, "id": "4", "tool_calls": [], "invalid_tool_calls": []},
+        ],
+        "langchain", WHOLE,
+    ),
+    "LangGraph thread state": Shape(
+        {"values": {"messages": [{"content": QUESTION, "additional_kwargs": {}, "response_metadata": {}, "type": "human", "id": "1"}, {"content": ANSWER, "additional_kwargs": {}, "response_metadata": {}, "type": "ai", "id": "2", "tool_calls": []}]}, "next": [], "checkpoint": {"thread_id": "t"}, "metadata": {}},
+        "langchain", TALK,
+    ),
     "LangSmith run": Shape(
         {
             "id": "r", "name": "ChatOpenAI", "run_type": "llm", "start_time": "t", "parent_run_id": "p", "trace_id": "t", "error": None, "tags": [], "extra": {"invocation_params": {"model": "gpt-4o"}},
@@ -367,6 +380,21 @@ FRAMEWORKS: dict[str, Shape] = {
             "outputs": {"generations": [[{"text": ANSWER, "generation_info": {"finish_reason": "stop"}, "type": "ChatGeneration", "message": lc("AIMessage", content=ANSWER)}]], "llm_output": {}, "run": None},
         },
         "langsmith", WHOLE,
+    ),
+    "LangSmith run with tools": Shape(
+        {
+            "id": "r", "name": "ChatOpenAI", "run_type": "llm", "extra": {"invocation_params": {"model_name": "gpt-4o", "tools": TOOLS}},
+            "inputs": {"messages": [LC_INPUT]}, "outputs": {"generations": [[{"message": lc("AIMessage", content=ANSWER)}]]},
+        },
+        "langsmith", WHOLE,
+    ),
+    "LangSmith run of Anthropic's client": Shape(
+        {
+            "id": "r", "name": "ChatAnthropic", "run_type": "llm",
+            "inputs": {"system": "Be brief.", "messages": [{"role": "user", "content": QUESTION}], "model": "claude", "max_tokens": 5, "tools": [{"name": "weather", "input_schema": FUNCTION["parameters"]}]},
+            "outputs": {"message": {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}], "stop_reason": "tool_use"}},
+        },
+        "langsmith", CALLED,
     ),
     "LangSmith run of OpenAI's client": Shape(
         {
@@ -441,6 +469,15 @@ FRAMEWORKS: dict[str, Shape] = {
         ],
         "vercel-ui", WHOLE,
     ),
+    "ModelMessage v6 with an approval": Shape(
+        [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+            {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "call_1", "toolName": "weather", "input": ARGUMENTS}, {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "call_1"}]},
+            {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a", "approved": True}, {"type": "tool-result", "toolCallId": "call_1", "toolName": "weather", "output": {"type": "text", "value": RESULT}}]},
+            {"role": "assistant", "content": ANSWER},
+        ],
+        "vercel-ui", WHOLE,
+    ),
     "CoreMessage v4": Shape(
         [
             {"role": "user", "content": QUESTION},
@@ -490,16 +527,52 @@ TRACES: dict[str, Shape] = {
         {"name": "gen_ai.client.inference.operation.details", "attributes": {"gen_ai.input.messages": OTEL_INPUT, "gen_ai.output.messages": OTEL_OUTPUT}},
         "opentelemetry", WHOLE,
     ),
+    "OpenTelemetry span of 2026": Shape(
+        {"name": "chat gpt-5", "attributes": {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.input.messages": json.dumps([OTEL_INPUT[0], {"role": "assistant", "parts": [{"type": "server_tool_call", "id": "s", "name": "search", "server_tool_call": {"type": "web_search", "query": "x"}}, {"type": "server_tool_call_response", "id": "s", "server_tool_call_response": {"type": "web_search", "results": []}}, *OTEL_INPUT[1]["parts"]]}, OTEL_INPUT[2], {"role": "user", "parts": [{"type": "file", "modality": "image", "file_id": "f"}, {"type": "compaction", "content": "Before."}]}]), "gen_ai.output.messages": json.dumps(OTEL_OUTPUT)}},
+        "opentelemetry", WHOLE,
+    ),
     "OpenTelemetry event of a message": Shape({"event_name": "gen_ai.user.message", "attributes": {"gen_ai.system": "openai"}, "body": {"content": QUESTION}, "trace_id": "t"}, None),
     "OpenTelemetry choice": Shape({"event_name": "gen_ai.choice", "body": {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}, "trace_id": "t"}, None),
     "OpenLLMetry span": Shape({"name": "openai.chat", "attributes": FLAT}, "opentelemetry", WHOLE),
     "OpenInference span": Shape({"name": "ChatCompletion", "attributes": INFERENCE}, "opentelemetry", WHOLE),
+    "Phoenix span": Shape(
+        {"name": "ChatCompletion", "context": {"trace_id": "t", "span_id": "s"}, "parent_id": None, "start_time": "t", "status_code": "OK", "events": [], "attributes": {"openinference": {"span": {"kind": "LLM"}}, "llm": {"model_name": "gpt-4o", "invocation_parameters": "{}", "tools": [{"tool": {"json_schema": json.dumps(TOOLS[0])}}], "input_messages": [
+            {"message": {"role": "user", "content": QUESTION}},
+            {"message": {"role": "assistant", "tool_calls": [{"tool_call": {"id": "call_1", "function": {"name": "weather", "arguments": TEXT}}}]}},
+            {"message": {"role": "tool", "content": RESULT, "tool_call_id": "call_1"}},
+        ], "output_messages": [{"message": {"role": "assistant", "content": ANSWER}}]}}},
+        "opentelemetry", WHOLE,
+    ),
+    "Phoenix row": Shape(
+        {"name": "ChatCompletion", "span_kind": "LLM", "parent_id": None, "context.span_id": "s", "attributes.llm.model_name": "gpt-4o", "attributes.openinference.span.kind": "LLM", "attributes.llm.tools": [{"tool.json_schema": json.dumps(TOOLS[0])}], "attributes.llm.input_messages": [
+            {"message.role": "user", "message.content": QUESTION},
+            {"message.role": "assistant", "message.tool_calls": [{"tool_call.id": "call_1", "tool_call.function.name": "weather", "tool_call.function.arguments": TEXT}]},
+            {"message.role": "tool", "message.content": RESULT, "message.tool_call_id": "call_1"},
+        ], "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": ANSWER}]},
+        "opentelemetry", WHOLE,
+    ),
+    "Inspect log": Shape({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [{"id": 1, "messages": []}]}, None),
+    "Langfuse trace": Shape({"id": "t", "name": "n", "input": None, "output": None, "observations": [{"id": "o", "type": "GENERATION"}]}, None),
+    "MLflow trace": Shape({"info": {"trace_id": "t"}, "data": {"spans": [{"span_id": "s", "attributes": {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": "{}"}}]}}, None),
+    "MLflow span": Shape({"span_id": "s", "name": "Completions", "attributes": {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": "{}"}}, None),
     "Langfuse generation": Shape(
         {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "endTime": "t", "model": "gpt-4o", "modelParameters": {"temperature": 0.2}, "input": CHAT[:3], "output": {"role": "assistant", "content": ANSWER}, "usageDetails": {"input": 1}, "level": "DEFAULT", "statusMessage": None, "parentObservationId": None, "metadata": {}},
         "langfuse", WHOLE,
     ),
     "Langfuse generation with tools": Shape(
         {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "gpt-4o", "modelParameters": {}, "input": {"messages": CHAT[:3], "tools": TOOLS}, "output": {"role": "assistant", "content": ANSWER}, "usage": {"input": 1}, "level": "DEFAULT"},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse generation of a table": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "gpt-4o", "input": json.dumps(CHAT[:3]), "output": json.dumps({"role": "assistant", "content": ANSWER}), "level": "DEFAULT"},
+        "langfuse", WHOLE,
+    ),
+    "Langfuse generation of Anthropic's client": Shape(
+        {"id": "o", "traceId": "t", "type": "GENERATION", "name": "chat", "startTime": "t", "model": "claude", "input": {"system": [{"type": "text", "text": "Be brief."}], "messages": [
+            {"role": "user", "content": [{"type": "text", "text": QUESTION}, {"type": "image", "source": {"type": "url", "url": "https://host/map.png"}}]},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "tool_use", "id": "call_1", "name": "weather", "input": ARGUMENTS}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": RESULT}]}]},
+        ], "tools": [{"name": "weather", "input_schema": FUNCTION["parameters"]}]}, "output": {"id": "msg", "type": "message", "role": "assistant", "content": [{"type": "text", "text": ANSWER}]}, "level": "DEFAULT"},
         "langfuse", WHOLE,
     ),
     "Langfuse span": Shape({"id": "o", "traceId": "t", "type": "SPAN", "name": "step", "startTime": "t", "input": {"question": QUESTION}, "output": ANSWER, "level": "DEFAULT"}, None),
@@ -738,6 +811,15 @@ MESSAGES: dict[str, Shape] = {
             {"content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "FunctionExecutionResultMessage"},
             {"content": ANSWER, "source": "helper", "type": "AssistantMessage"},
         ],
+        "autogen", WHOLE,
+    ),
+    "AutoGen agent state": Shape(
+        {"type": "AssistantAgentState", "version": "1.0.0", "llm_context": {"messages": [
+            {"content": QUESTION, "source": "user", "type": "UserMessage"},
+            {"content": [{"id": "call_1", "arguments": TEXT, "name": "weather"}], "thought": None, "source": "helper", "type": "AssistantMessage"},
+            {"content": [{"content": RESULT, "name": "weather", "call_id": "call_1", "is_error": False}], "type": "FunctionExecutionResultMessage"},
+            {"content": ANSWER, "source": "helper", "type": "AssistantMessage"},
+        ]}},
         "autogen", WHOLE,
     ),
     "LangChain4j": Shape(
@@ -1071,6 +1153,10 @@ APPLICATIONS: dict[str, Shape] = {
             {"step_number": 2, "timing": _SMOL_TIMING, "model_input_messages": None, "tool_calls": [], "error": None, "model_output_message": None, "model_output": ANSWER, "code_action": None, "observations": None, "observations_images": None, "action_output": ANSWER, "token_usage": None, "is_final_answer": True},
         ],
         "smolagents", WHOLE,
+    ),
+    "smolagents steps with the prompt": Shape(
+        [{"system_prompt": "Be brief."}, {"task": QUESTION}, {"step_number": 1, "tool_calls": [], "error": None, "model_output": ANSWER, "observations": None}],
+        "smolagents", TALK,
     ),
     "smolagents memory": Shape(
         {

@@ -27,6 +27,8 @@ SHAPED = {
     shape.format: shape for shape in reversed(SHAPES.values()) if shape.format not in WRITTEN_STORIES and shape.story
 }
 STORIES: dict[str, Any] = WRITTEN_STORIES | {name: shape.record for name, shape in SHAPED.items() if name in NAMES}
+HAVE_BLOCKS = {"claude-code", "codex", "anthropic-message-list"}
+"""Messages of an API, in the form that the file has."""
 TASKS = {"bfcl", "xlam"}
 """A task has no answer."""
 NO_TOOLS = frozenset(NAMES) - {
@@ -90,6 +92,16 @@ def test_the_story_is_read(name: str) -> None:
     assert tell(request) == story_of(name)
     if name not in NO_TOOLS:
         assert [tool.name for tool in request.tools][:1] == ["weather.get" if name == "bfcl" else "weather"]
+
+
+@promise("batch:datasets")
+@each("name", sorted(set(NAMES) - HAVE_BLOCKS))
+def test_a_text_alone_is_written_as_text(name: str) -> None:
+    """Templates of trainers and many servers read no lists of parts."""
+    body = translate_request(json.dumps(STORIES[name]), source=name, target="openai-chat", model="m").body
+    for message in body["messages"]:
+        texts = message.get("content")
+        assert not isinstance(texts, list) or len(texts) > 1, message
 
 
 @promise("batch:datasets")

@@ -15,7 +15,7 @@ from dragoman.codecs.datasets.catalogue import is_session
 from dragoman.codecs.registry import codec
 from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError
-from dragoman.ir import Request, Text, ToolCall, ToolResult
+from dragoman.ir import Reasoning, Request, Text, ToolCall, ToolResult
 from dragoman.translate import decode_request, translate_request
 from tests.datasets.public_shapes import ANSWER, CLAUDE_CODE, QUESTION, RESULT, SHAPES, Shape
 from tests.datasets.test_datasets import tell
@@ -335,7 +335,7 @@ def test_attachments_of_inspect_are_read_in_their_places() -> None:
     encoded = translate_request(
         json.dumps({**record, "messages": messages}), source="inspect", target="openai-chat", model="m"
     )
-    assert encoded.body["messages"][0]["content"] == [{"type": "text", "text": QUESTION}]
+    assert encoded.body["messages"][0]["content"] == QUESTION
     assert "events" in {loss.what for loss in encoded.losses}
 
 
@@ -350,3 +350,15 @@ def test_attachments_of_inspect_are_looked_for_in_fifty_levels(depth: int) -> No
     messages = [*record["messages"], {"role": "assistant", "content": "", "tool_calls": [call]}]
     text = json.dumps(decode_request({**record, "messages": messages}, "inspect").messages[-1].tool_calls[0].arguments)
     assert ("found" in text, "attachment://a1" in text) == (depth < 50, depth > 50)
+
+
+@promise("batch:datasets")
+def test_what_a_tracer_keeps_beside_the_messages_is_read() -> None:
+    """Tools among the parameters, the system prompt of Anthropic's API, and signatures."""
+    for name in ("LangSmith run with tools", "LangSmith run of Anthropic's client", "Phoenix span", "Phoenix row"):
+        assert [tool.name for tool in read(SHAPES[name]).tools] == ["weather"], name
+    for name in ("LangSmith run of Anthropic's client", "Langfuse generation of Anthropic's client"):
+        assert read(SHAPES[name]).messages[0].text == "Be brief.", name
+    thought = read(SHAPES["Langfuse generation of Anthropic's client"]).messages[2].parts[0]
+    assert isinstance(thought, Reasoning)
+    assert thought.signature is not None

@@ -17,6 +17,7 @@ SECRET = "sk-do-not-print-me"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
 USER = {"role": "user", "content": "Weather?"}
+ASSISTANT = {"role": "assistant", "content": "3 degrees."}
 
 
 def read(record: Any, name: str) -> Request:
@@ -207,3 +208,134 @@ def test_rejects_do_not_print_the_record() -> None:
         with pytest.raises(RecordRejected) as caught:
             convert_lines(json.dumps(record).encode(), target="anthropic-messages")
         assert SECRET not in caught.value.reject.reason, record
+
+
+def test_failed_requests_that_claude_code_shows_are_not_words_of_the_model() -> None:
+    def line(number: int, role: str, content: str, **more: Any) -> dict[str, Any]:
+        message = {"role": role, "content": content if role == "user" else [{"type": "text", "text": content}]}
+        parent = f"u{number - 1}" if number else None
+        return {"type": role, "uuid": f"u{number}", "parentUuid": parent, "message": message, **more}
+
+    session = [
+        line(0, "user", "Weather?"),
+        line(1, "assistant", "API Error: 529 overloaded", isApiErrorMessage=True),
+        line(2, "user", "Again."),
+        line(3, "assistant", "3 degrees."),
+    ]
+    request = read(session, "claude-code")
+    assert [message.text for message in request.messages] == ["Weather?", "Again.", "3 degrees."]
+    losses = translate_request(json.dumps(session), source="claude-code", target="openai-chat", model="m").losses
+    assert "$[1].isApiErrorMessage" in {loss.path for loss in losses}
+
+
+def test_a_summary_of_openhands_is_where_the_model_saw_it() -> None:
+    def message_event(number: int, role: str, text: str) -> dict[str, Any]:
+        message = {"role": role, "content": [{"type": "text", "text": text}]}
+        return {"kind": "MessageEvent", "id": f"e{number}", "source": "user", "llm_message": message}
+
+    first = [
+        message_event(0, "user", "Task"),
+        message_event(1, "assistant", "One"),
+        message_event(2, "user", "Two"),
+        message_event(3, "assistant", "Three"),
+    ]
+    state = {"kind": "ConversationStateUpdateEvent", "id": "s", "key": "k", "value": 1}
+    cut = {"kind": "Condensation", "id": "c", "forgotten_event_ids": ["e1"], "summary": "Before.", "summary_offset": 1}
+    events = [*first, state, cut]
+    assert [message.text for message in read(events, "openhands").messages] == ["Task", "Before.", "Two", "Three"]
+    again = {**cut, "id": "d", "forgotten_event_ids": ["c-summary", "e2"], "summary": "All."}
+    texts = [message.text for message in read([*events, message_event(4, "user", "Four"), again], "openhands").messages]
+    assert texts == ["Task", "All.", "Three", "Four"]
+    nowhere = json.dumps([*first, {key: value for key, value in cut.items() if key != "summary_offset"}])
+    losses = translate_request(nowhere, source="openhands", target="openai-chat", model="m").losses
+    assert any("summary" in loss.what for loss in losses)
+
+
+def test_the_model_does_not_see_what_the_simulated_user_of_tau2_does() -> None:
+    call = {"name": "weather", "arguments": {"city": "Oslo"}}
+    own = {"id": "u", "name": "look", "arguments": {}, "requestor": "user"}
+    messages = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "user", "content": None, "tool_calls": [own]},
+        {"role": "tool", "id": "u", "content": "rain", "requestor": "user", "error": False},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", **call, "requestor": "assistant"}]},
+        {"role": "tool", "id": "c", "content": "no such city", "requestor": "assistant", "error": True},
+    ]  # fmt: skip
+    record = {"id": "s", "task_id": "1", "reward_info": {}, "messages": messages}
+    encoded = translate_request(json.dumps(record), source="tau-bench", target="anthropic-messages", model="m")
+    assert len(encoded.body["messages"]) == 3
+    assert encoded.body["messages"][2]["content"][0]["is_error"] is True
+    assert any("simulated user" in loss.what for loss in encoded.losses)
+
+
+IMAGES_BY_ADDRESS: dict[str, Any] = {
+    "trl": {"prompt": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "{}"}}]}],
+            "completion": [{"role": "assistant", "content": "A map."}]},
+    "sharegpt": {"conversations": [{"from": "human", "value": "<image>What?"}, {"from": "gpt", "value": "A map."}],
+                 "images": ["{}"]},
+    "langchain": [{"type": "human", "data": {"content": [{"type": "image_url", "image_url": {"url": "{}"}}]}}],
+    "pydantic-ai": [{"kind": "request", "parts": [
+        {"part_kind": "user-prompt", "content": [{"kind": "image-url", "url": "{}"}]}]}],
+    "opentelemetry": [{"role": "user", "parts": [{"type": "uri", "modality": "image", "uri": "{}"}]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", IMAGES_BY_ADDRESS)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex"])
+def test_images_by_address_reach_apis_that_fetch_them(source: str, target: str) -> None:
+    """Files of a trainer's own disk do not."""
+    for address, arrives in (("https://host/map.png", True), ("images/map.png", False), ("file:///map.png", False)):
+        record = json.dumps(IMAGES_BY_ADDRESS[source]).replace("{}", address)
+        encoded = translate_request(record, source=source, target=target, model="m")
+        assert (address.encode() in encoded.content) is arrives, address
+        assert any("image" in loss.what for loss in encoded.losses) is not arrives
+
+
+def test_what_only_a_trainer_reads_is_reported_when_it_is_lost() -> None:
+    answers = {"preferred_output": [ASSISTANT], "non_preferred_output": [{"role": "assistant", "content": "Warm."}]}
+    weighted = {"messages": [USER, {**ASSISTANT, "weight": 0}]}
+    for record, path in (
+        ({"input": {"messages": [USER]}, **answers}, "$.non_preferred_output"),
+        ({"input": {"messages": [USER]}, **answers, "grade": 1}, "$.grade"),
+        (weighted, "$.messages[1].weight"),
+    ):
+        for target in ("trl", "sharegpt", "openai-chat", "anthropic-messages"):
+            losses = translate_request(record, source="openai-finetuning", target=target, model="m").losses
+            assert path in {loss.path for loss in losses}, (target, path)
+    assert not translate_request(weighted, source="openai-finetuning", target="openai-finetuning").losses
+
+
+def test_images_in_results_of_atif_are_not_lost_silently_and_its_tools_are_read() -> None:
+    content = [
+        {"type": "text", "text": "3C"},
+        {"type": "image", "source": {"media_type": "image/png", "path": "a.png"}},
+    ]
+    call = {"tool_call_id": "c", "function_name": "weather", "arguments": {}}
+    results = [{"source_call_id": "c", "content": content}]
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    record = {
+        "schema_version": "ATIF-v1.5",
+        "agent": {"name": "a", "model_name": "m", "tool_definitions": [tool]},
+        "steps": [
+            {"source": "user", "message": "Weather?"},
+            {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}},
+        ],
+    }
+    assert [one.name for one in read(record, "atif").tools] == ["weather"]
+    losses = translate_request(record, source="atif", target="anthropic-messages").losses
+    assert any("image" in loss.what for loss in losses)
+
+
+def test_messages_that_goose_took_from_the_model_are_left_out() -> None:
+    hidden = {"role": "user", "content": [{"type": "text", "text": "Long."}], "metadata": {"agentVisible": False}}
+    call = {
+        "type": "toolRequest",
+        "id": "c",
+        "toolCall": {"status": "success", "value": {"name": "w", "arguments": {}}},
+    }
+    record = [hidden, {"role": "user", "content": [{"type": "text", "text": "Short."}]}]
+    record += [{"role": "assistant", "content": [call], "metadata": {"agentVisible": True}}]
+    request = read(record, "goose")
+    assert [message.text for message in request.messages if message.role == "user"] == ["Short."]
+    losses = translate_request(json.dumps(record), source="goose", target="openai-chat", model="m").losses
+    assert any("only the user saw" in loss.what for loss in losses)

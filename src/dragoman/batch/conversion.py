@@ -46,6 +46,13 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 def run_job(job: Job, run: RunOptions = AT_HAND, on_progress: OnProgress | None = None) -> Report:
     """Convert everything that is not converted yet, and write the output, the rejects and the report."""
+    try:
+        return _run_job(job, run, on_progress)
+    finally:
+        job.close()
+
+
+def _run_job(job: Job, run: RunOptions, on_progress: OnProgress | None) -> Report:
     started = time.monotonic()
     finished = job.begin(restart=run.restart, overwrite=run.overwrite)
     earlier = list(finished.values())

@@ -40,6 +40,7 @@ from dragoman.errors import (
     InvalidValue,
     ProviderError,
 )
+from dragoman.file_locks import take_lock
 from dragoman.ir import Request
 from dragoman.loss import Loss
 from dragoman.translate import decode_request
@@ -86,6 +87,10 @@ class Estimate(Struct, frozen=True):
     requests: int
     input_tokens: int
     most_output_tokens: int
+    unlimited: int = 0
+    """Requests without a limit of output tokens: `most_output_tokens` does not count them."""
+    rejected: int = 0
+    """Records that are not requests."""
 
     def cost(self, input_price: float, output_price: float) -> float:
         """Return the cost at prices per million tokens; output tokens are counted at their limit."""
@@ -202,31 +207,43 @@ def question_of(source: int, line: int, record: bytes) -> Question:
 
 def estimate(names: list[str], options: InferenceOptions) -> Estimate:
     """Count what would be sent, without sending it."""
-    requests = tokens = most = 0
+    requests = tokens = most = unlimited = rejected = 0
     for source, line, _, record in read_questions(find_sources(names), _READING):
         try:
             question = question_of(source, line, record)
         except DragomanError:
+            rejected += 1
             continue
         requests += 1
         tokens += len(record) // _TOKEN_BYTES
-        most += question.request.max_output_tokens or options.max_output_tokens or 0
-    return Estimate(requests, tokens, most)
+        limit = question.request.max_output_tokens or options.max_output_tokens
+        most += limit or 0
+        unlimited += limit is None
+    return Estimate(requests, tokens, most, unlimited, rejected)
 
 
 class _Journal:
     """Answers in the order of arrival. The last line may be truncated, if the program died while writing it."""
 
-    def __init__(self, path: Path, identity: _JobIdentity) -> None:
+    def __init__(self, path: Path, identity: _JobIdentity, *, restart: bool = False) -> None:
         self._path = path
         self.places: dict[tuple[int, int], tuple[int, int]] = {}
-        position = self._read(identity) if path.exists() else 0
         self._file: IO[bytes] = path.open("ab")
+        try:
+            self._take_lock()
+            position = 0 if restart else self._read(identity)
+        except BaseException:
+            self._file.close()
+            raise
         self._file.truncate(position)
         self._position = position
         if not position:
             self._position = self._file.write(msgspec.json.encode(identity) + b"\n")
             self._file.flush()
+
+    def _take_lock(self) -> None:
+        if not take_lock(self._file):
+            raise JobError(f"another process is writing {self._path}; wait for it, or choose another output")
 
     def _read(self, identity: _JobIdentity) -> int:
         """Read what an earlier run wrote. Returns the length of the lines that are whole."""
@@ -317,13 +334,13 @@ async def run_inference(
 
 def _begin(path: Path, output: Path, sources: list[Source], options: InferenceOptions) -> _Journal:
     """Return the journal, unless answers that were paid for would be lost or mixed with those of another job."""
-    if options.restart:
-        path.unlink(missing_ok=True)
-    if path.exists() and any(source.name == STDIN for source in sources):
+    goes_on = path.exists() and not options.restart
+    if goes_on and any(source.name == STDIN for source in sources):
         raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
-    if output.exists() and not path.exists() and not options.overwrite:
+    if output.exists() and not goes_on and not options.overwrite:
         raise JobError(f"{output} exists; --overwrite sends all requests again and replaces it")
-    return _Journal(path, _JobIdentity(options.model, sources, options.target, options.max_output_tokens))
+    identity = _JobIdentity(options.model, sources, options.target, options.max_output_tokens)
+    return _Journal(path, identity, restart=options.restart)
 
 
 _REFUSALS_OF_ALL = (AuthenticationFailed, BillingRefused)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -28,10 +29,15 @@ from dragoman.batch.sources import STDIN, Shard, Source, find_sources, first_rec
 from dragoman.batch.tally import LossCount, RejectCount, Tally
 from dragoman.detection import Detected
 from dragoman.errors import DragomanError
+from dragoman.file_locks import take_lock
 
 STDOUT = "-"
 TABLES = frozenset({"parquet", "arrow", "sqlite"})
 """Layouts with columns."""
+_STATE = ".batch"
+"""The folder of a job's state, in a folder of shards."""
+_LOCK = "lock"
+_REPORTS = frozenset({"rejects.jsonl", "report.json", "report.html"})
 
 
 class JobError(DragomanError):
@@ -44,6 +50,11 @@ class JobIdentity(Struct, frozen=True):
     version: str
     sources: list[Source]
     options: JobOptions
+
+
+def _place(name: str) -> PurePath:
+    """Return a name of a file, folder or URL in a form that can be compared."""
+    return PurePath(name) if is_remote(name) else Path(name).resolve()
 
 
 class Job:
@@ -61,43 +72,53 @@ class Job:
         if self.suffix not in (sinks.SUFFIXES if self._is_folder else sinks.FILE_SUFFIXES):
             raise JobError(f"unknown output format {self.suffix!r}: {', '.join(sinks.SUFFIXES)}")
         self._check_places()
-        self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None
-        self.state = self._temporary or (f"{output.rstrip('/')}/.batch" if self._is_folder else f"{output}.batch")
-        self.folder = output.rstrip("/") if self._is_folder else self.state
         self.shards = {
             index: plan_shards(source, index, options) for index, source in enumerate(self.sources) if source.splits
         }
         self._expected = [self._expect(index) for index in range(len(self.sources))]
+        self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None
+        self.state = self._temporary or (f"{output.rstrip('/')}/{_STATE}" if self._is_folder else f"{output}.batch")
+        self.folder = output.rstrip("/") if self._is_folder else self.state
+        self._lock: IO[bytes] | None = None
 
     def _check_places(self) -> None:
         """Reject at the start what would fail, or do harm, at the end."""
-        if self.output != STDOUT and not is_remote(self.output):
-            if not self._is_folder and Path(self.output).is_dir():
-                raise JobError(f"{self.output} is a folder; name a file, or write shards with: -o {self.output}/new")
-            if any(
-                not is_remote(one.name) and Path(one.name).resolve() == Path(self.output).resolve()
-                for one in self.sources
-            ):
-                raise JobError(f"{self.output} is the source too; write to another file")
+        if self.output != STDOUT:
+            self._check_output()
         for source in self.sources:
             if self.options.table is not None and source.layout != "sqlite":
                 raise JobError(f"--table is for SQLite files, and {source.name} is not one")
             if self.options.column is not None and source.layout not in TABLES:
                 raise JobError(f"--column is for tables (Parquet, Arrow, SQLite), and {source.name} is not one")
 
+    def _check_output(self) -> None:
+        local = None if is_remote(self.output) else Path(self.output)
+        if local is not None and not self._is_folder and local.is_dir():
+            raise JobError(f"{self.output} is a folder; name a file, or write shards with: -o {self.output}/new")
+        if local is not None and self._is_folder and local.exists() and not local.is_dir():
+            raise JobError(f"{self.output} is not a folder; name one, a new file such as new.jsonl, or - for stdout")
+        for name in (source.name for source in self.sources):
+            if _place(name) == _place(self.output):
+                raise JobError(f"{self.output} is the source too; write to another file")
+            if self._is_folder and _place(name).parent == _place(self.output):
+                raise JobError(f"{name} is a source in the folder {self.output}; write to another folder")
+
     # ── beginning ──
 
     def begin(self, *, restart: bool = False, overwrite: bool = False) -> dict[str, ShardResult]:
         """Create the folders. Returns the finished shards of an earlier run, by name."""
         identity = JobIdentity(dragoman.__version__, self.sources, self.options)
-        if restart:
-            sinks.remove(self.state)
+        if sinks.exists(self.state):
+            self._take_lock()
         stored = sinks.read_file(f"{self.state}/job.json")
-        if stored is None:
+        if restart and stored is not None:
+            self._remove_earlier()
+            sinks.remove(f"{self.state}/job.json")  # first: without it, what is left of the state counts for nothing
+            stored = None
+        elif stored is None:
             self._refuse_to_overwrite(overwrite=overwrite)
-            sinks.make_folder(self.folder)
-            sinks.make_folder(self.state)
-            sinks.write_file(f"{self.state}/job.json", msgspec.json.encode(identity))
+        if stored is None:
+            self._make_state(identity)
             return {}
         if msgspec.json.decode(stored, type=JobIdentity) != identity:
             raise JobError(
@@ -111,12 +132,46 @@ class Job:
                 sinks.remove(f"{self.folder}/{name}")
         return self._read_finished()
 
-    def _refuse_to_overwrite(self, *, overwrite: bool) -> None:
-        if self.output == STDOUT or overwrite:
+    def _make_state(self, identity: JobIdentity) -> None:
+        """Create the folders, and forget whatever an earlier job left in them."""
+        sinks.make_folder(self.folder)
+        sinks.make_folder(self.state)
+        self._take_lock()
+        for name in sinks.list_folder(self.state):
+            if name != _LOCK:
+                sinks.remove(f"{self.state}/{name}")
+        sinks.write_file(f"{self.state}/job.json", msgspec.json.encode(identity))
+
+    def _take_lock(self) -> None:
+        """Refuse to work beside another process on the same output. Object stores have no locks."""
+        if sys.platform == "win32":  # an open file could not be removed at the end
             return
-        taken = sinks.list_folder(self.folder) if self._is_folder else sinks.exists(self.output)
+        if self._lock is None and not is_remote(self.state):
+            self._lock = Path(self.state, _LOCK).open("ab")  # noqa: SIM115 - until `close`
+            if not take_lock(self._lock):
+                self._lock.close()
+                self._lock = None
+                raise JobError(f"another process is writing {self.output}; wait for it, or choose another output")
+
+    def _refuse_to_overwrite(self, *, overwrite: bool) -> None:
+        if self.output == STDOUT:
+            return
+        if overwrite:
+            self._remove_earlier()
+            return
+        if self._is_folder:
+            taken = any(name != _STATE for name in sinks.list_folder(self.folder))
+        else:
+            taken = sinks.exists(self.output)
         if taken:
             raise JobError(f"{self.output} exists; --overwrite replaces it")
+
+    def _remove_earlier(self) -> None:
+        """Remove the shards and the report of an earlier job from the folder: this one may write fewer shards."""
+        if self._is_folder and not self.options.dry_run:
+            for name in sinks.list_folder(self.folder):
+                if sinks.SHARD.fullmatch(name) or name in _REPORTS:
+                    sinks.remove(f"{self.folder}/{name}")
 
     def _read_finished(self) -> dict[str, ShardResult]:
         finished = {}
@@ -200,6 +255,14 @@ class Job:
     def discard(self) -> None:
         """Remove the job's own state."""
         sinks.remove(self.state)
+
+    def close(self) -> None:
+        """Let other processes continue the job. What was meant for stdout is of no use to them, and is removed."""
+        if self._temporary is not None:
+            sinks.remove(self._temporary)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def _total(self, results: Sequence[ShardResult]) -> Tally:
         total, lines, source = Tally(), 0, -1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -18,9 +19,11 @@ from msgspec import Raw, Struct
 from dragoman.batch.job_states import ENDED, JobState
 from dragoman.batch.loss_counter import count_by_severity
 from dragoman.batch.provider_jobs import JobCounts
+from dragoman.batch.sources import Source
 from dragoman.batch.tally import LossCount
 from dragoman.errors import DragomanError
-from dragoman.private_files import create_private_folder
+from dragoman.file_locks import take_lock
+from dragoman.private_files import create_private_file, create_private_folder
 
 _SUFFIX = ".job"
 _PRIVATE = 0o600
@@ -78,6 +81,8 @@ class BatchJob(Struct, kw_only=True):
     role: str = ""
     max_output_tokens: int | None = None
     """For requests that do not set it themselves."""
+    sources: list[Source] = []
+    """Where the requests were read; empty for jobs of earlier versions."""
     created: float = msgspec.field(default_factory=time.time)
     requests: int = 0
     rejected: int = 0
@@ -110,6 +115,7 @@ class BatchJob(Struct, kw_only=True):
         """Return lines for people."""
         counts = self.counts
         head = f"{self.state}: {self.requests:,} requests to {self.provider}/{self.model}"
+        head += f" (rejected: {self.rejected:,})" if self.rejected else ""
         outcomes = f"{counts.succeeded:,} succeeded, {counts.failed:,} failed"
         lost = ", ".join(count_by_severity(self.losses))
         lines = [f"{head}, {outcomes}" + (f"; in the requests {lost}" if lost else "")]
@@ -144,6 +150,16 @@ class JobFolder:
             raise BatchJobError(f"no batch job at {self.folder}: make one with `dragoman batch submit`") from None
         except (OSError, msgspec.DecodeError) as error:
             raise BatchJobError(f"{self._job} cannot be read: {error}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder while jobs are created, so that two processes do not create the same one."""
+        create_private_folder(self.folder)
+        create_private_file(self.folder / "lock")
+        with (self.folder / "lock").open("ab") as file:
+            if not take_lock(file):
+                raise BatchJobError(f"another process is creating the job of {self.output}; wait for it")
+            yield
 
     def save(self, job: BatchJob) -> None:
         """Save the job atomically, readable by the owner only."""

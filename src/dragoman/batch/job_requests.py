@@ -13,7 +13,7 @@ from dragoman.batch.loss_counter import LossCounter
 from dragoman.batch.provider_files import BATCH_FILES, written_id
 from dragoman.batch.provider_jobs import JOB_APIS, JobApi
 from dragoman.batch.rejects import Reject
-from dragoman.batch.sources import find_sources
+from dragoman.batch.sources import Source
 from dragoman.drivers.remote import Channel
 from dragoman.errors import DragomanError, InvalidValue
 from dragoman.ir import Request
@@ -52,9 +52,9 @@ class Preparation:
         self._losses = LossCounter()
         self.rejects: list[Reject] = []
 
-    def read(self, names: list[str]) -> Iterator[StoredRequest]:
+    def read(self, sources: list[Source]) -> Iterator[StoredRequest]:
         """Yield the requests that can be sent; the others go to `rejects`."""
-        for source, line, name, record in read_questions(find_sources(names), reading_options()):
+        for source, line, name, record in read_questions(sources, reading_options()):
             try:
                 stored = self._build_request(source, line, name, record)
             except DragomanError as error:

@@ -55,6 +55,8 @@ class JobReport(Struct, kw_only=True):
         parts += [f"{getattr(self, name):,} {name}" for name in _OUTCOMES[1:] if getattr(self, name)]
         if self.retryable:
             parts.append(f"{self.retryable:,} of them may be retried")
+        if self.rejected:
+            parts.append(f"not sent: {self.rejected:,}")
         parts += count_by_severity(self.losses)
         return f"{', '.join(parts)}; {self.input_tokens:,} input and {self.output_tokens:,} output tokens"
 

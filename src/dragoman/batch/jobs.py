@@ -11,6 +11,7 @@ from dragoman.batch.job_results import JobReport
 from dragoman.batch.job_runner import JobRunner
 from dragoman.batch.provider_jobs import JobApi
 from dragoman.batch.rejects import encode_rejects
+from dragoman.batch.sources import find_sources
 from dragoman.drivers.connect import Options, open_channel, split_model_name
 from dragoman.drivers.providers import find_provider
 from dragoman.drivers.remote import Channel
@@ -42,36 +43,52 @@ async def submit_job(sources: list[str], output: str, *, model: str, **given: Un
     options, own = _split(given, ("target", "storage", "role", "max_output_tokens", "resubmit"))
     provider, name = split_model_name(model)
     api = job_api(provider.name)
+    folder, found = JobFolder(output), find_sources(sources)
     channel = open_channel(provider, options)
-    folder = JobFolder(output)
+    job = BatchJob(
+        provider=provider.name, model=name, target=own["target"] or "openai-batch",
+        base_url=None if options.get("base_url") is None else hide_url(channel.base_url),
+        place={key: options[key] for key in _PLACES if options.get(key)},  # type: ignore[literal-required]
+        storage=own["storage"] or "", role=own["role"] or "", max_output_tokens=own["max_output_tokens"],
+        sources=found,
+    )  # fmt: skip
     try:
-        if folder.exists:
-            job = folder.load()
-            if (job.provider, job.model) != (provider.name, name):
-                raise BatchJobError(f"{folder.folder} is a job of {job.provider}/{job.model}: choose another output")
-        else:
-            job = BatchJob(
-                provider=provider.name, model=name, target=own["target"] or "openai-batch",
-                base_url=None if options.get("base_url") is None else hide_url(channel.base_url),
-                place={key: options[key] for key in _PLACES if options.get(key)},  # type: ignore[literal-required]
-                storage=own["storage"] or "", role=own["role"] or "", max_output_tokens=own["max_output_tokens"],
-            )  # fmt: skip
-            _prepare(folder, job, channel, sources, api)
-        runner = JobRunner(channel, folder, job)
-        await runner.submit(resubmit=bool(own["resubmit"]))
+        with folder.locked():
+            if folder.exists:
+                job = _stored(folder, job)
+            elif folder.output.exists():
+                raise BatchJobError(f"{folder.output} exists, and it is not of a batch job: choose another output")
+            else:
+                _prepare(folder, job, channel, api)
+            runner = JobRunner(channel, folder, job)
+            await runner.submit(resubmit=bool(own["resubmit"]))
         return runner.job
     finally:
         await channel.transport.close()
 
 
+def _stored(folder: JobFolder, given: BatchJob) -> BatchJob:
+    """Return the stored job. Raises `BatchJobError` if it is not the one that this command asks for."""
+    job = folder.load()
+    if (job.provider, job.model) != (given.provider, given.model):
+        raise BatchJobError(f"{folder.folder} is a job of {job.provider}/{job.model}: choose another output")
+    asked = (given.sources, given.target, given.max_output_tokens)
+    if job.sources and (job.sources, job.target, job.max_output_tokens) != asked:
+        raise BatchJobError(
+            f"{folder.folder} is a job with other sources or options: `dragoman batch fetch {folder.output}` continues "
+            "it, another output makes a new one"
+        )
+    return job
+
+
 _PLACES = ("region", "project", "location", "api_version", "profile")
 
 
-def _prepare(folder: JobFolder, job: BatchJob, channel: Channel, sources: list[str], api: JobApi) -> None:
+def _prepare(folder: JobFolder, job: BatchJob, channel: Channel, api: JobApi) -> None:
     if api.needs_storage and not job.storage:
         raise BatchJobError(f"{job.provider} reads and writes batch files in object storage: give storage (--storage)")
     preparation = Preparation(channel, job)
-    folder.create(preparation.read(sources))
+    folder.create(preparation.read(job.sources))
     job.rejected = len(preparation.rejects)
     if preparation.rejects:
         write_private(folder.folder / "rejects.jsonl", encode_rejects(preparation.rejects))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -34,6 +35,8 @@ _BUFFER = 1 << 16
 """Larger pieces, such as the lines of a shard, are written without being copied into the buffer."""
 _COPIED_AT_ONCE = 1 << 20
 _TABLES = frozenset({"parquet", "arrow"})
+SHARD = re.compile(r"part-\d{5}-\d{5}\.(" + "|".join(map(re.escape, SUFFIXES)) + r")(\..*\.part)?")
+"""Names of shards in a folder, and of those that a killed worker left unfinished."""
 
 
 def suffix_of(name: str) -> str | None:

@@ -7,9 +7,11 @@ reader cuts them into blocks of records.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import io
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -208,7 +210,10 @@ _TABLE_STARTS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "A
 
 
 def _stdin_source() -> Source:
+    if sys.stdin is None:  # started with `<&-`
+        raise SourceError("cannot read stdin: it is closed")
     start = _start_of_stdin()
+    _refuse_utf_16("stdin", start)
     table = next((kind for magic, kind in _TABLE_STARTS.items() if start.startswith(magic)), None)
     if table is not None:
         raise SourceError(
@@ -257,6 +262,15 @@ _LONGEST_START = 8 << 20
 """Bytes inspected to distinguish an array from lines, and one record over many lines from many records."""
 
 
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""What `>` in Windows PowerShell 5 writes."""
+
+
+def _refuse_utf_16(name: str, start: bytes) -> None:
+    if start.startswith(_UTF_16):
+        raise SourceError(f"cannot read {name}: it is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+
+
 def _source(name: str) -> Source:
     """Return what the file is, by its first bytes: names are often wrong."""
     plain = name
@@ -266,6 +280,7 @@ def _source(name: str) -> Source:
         size, changed = _size(name)
         with _open_source(Source(name, "lines")) as stream:
             start = stream.read(4)
+        _refuse_utf_16(name, start)
         compression = _compression_of(start)
         with _open_source(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
@@ -347,6 +362,8 @@ def _size(name: str) -> tuple[int, int]:
         files, path = remote_file_system(name)
         return int(files.size(path) or 0), 0
     status = Path(name).stat()
+    if not stat.S_ISREG(status.st_mode):  # a source is read several times
+        raise SourceError(f"cannot read {name}: it is a pipe or a device; name it as stdin: - < {name}")
     return status.st_size, status.st_mtime_ns
 
 

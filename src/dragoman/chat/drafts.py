@@ -19,7 +19,8 @@ from msgspec import Struct, structs
 from dragoman.chat.answers import Tail
 from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, to_document
 from dragoman.chat.stores.earlier import DRAFT, read_document
-from dragoman.chat.stores.files import PRIVATE, take_lock, write_json
+from dragoman.chat.stores.files import PRIVATE, write_json
+from dragoman.file_locks import take_lock
 
 INTERRUPTED = "the program ended before the answer did"
 

@@ -47,9 +47,8 @@ def convert(arguments: argparse.Namespace) -> int:
         raise
     except OSError as error:  # a full disk, most often
         again = _GOES_ON if error.errno in _NO_ROOM and arguments.output != "-" else ""
-        raise CommandError(
-            f"cannot write {error.filename or arguments.output}: {system_reason(error)}{again}"
-        ) from error
+        place = error.filename or ("stdout" if arguments.output == "-" else arguments.output)
+        raise CommandError(f"cannot write {place}: {system_reason(error)}{again}") from error
     except KeyboardInterrupt:
         print(f"dragoman: interrupted{_GOES_ON if arguments.output != '-' else ''}", file=sys.stderr)
         return INTERRUPTED
@@ -151,14 +150,18 @@ async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) 
 
 
 def _print_estimate(found: Estimate, prices: str | None) -> int:
-    tokens = f"about {found.input_tokens:,} input tokens, at most {found.most_output_tokens:,} output tokens"
-    print(f"{found.requests:,} requests, {tokens}")
+    most = f"at most {found.most_output_tokens:,} output tokens"
+    if found.unlimited:
+        most = f"any number of output tokens: {found.unlimited:,} have no limit (--max-output-tokens sets one)"
+    rejected = f"; not requests: {found.rejected:,}" if found.rejected else ""
+    print(f"{found.requests:,} requests, about {found.input_tokens:,} input tokens, {most}{rejected}")
     if prices is not None:
         try:
             paid_in, paid_out = map(float, prices.split(","))
         except ValueError:
             raise CommandError("--prices needs two numbers, per million tokens, such as 3,15") from None
-        print(f"at most about {found.cost(paid_in, paid_out):,.2f} at {paid_in:g} and {paid_out:g} per million tokens")
+        bound = "at least" if found.unlimited else "at most"
+        print(f"{bound} about {found.cost(paid_in, paid_out):,.2f} at {paid_in:g} and {paid_out:g} per million tokens")
     return OK
 
 

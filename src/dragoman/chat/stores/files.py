@@ -10,9 +10,8 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -31,6 +30,7 @@ from dragoman.chat.stores.base import (
     next_version,
 )
 from dragoman.chat.stores.earlier import earlier_folders, is_draft, read_document
+from dragoman.file_locks import take_lock
 
 PRIVATE = 0o700
 """Mode of new folders: conversations are private on a shared machine."""
@@ -178,19 +178,3 @@ def _json(document: Any) -> bytes:
         return msgspec.json.format(msgspec.json.encode(document), indent=1)
     except UnicodeEncodeError:
         return json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
-
-
-def take_lock(file: IO[Any], *, wait: bool = False) -> bool:
-    """Returns whether the lock was acquired. It is held until the file is closed or the program ends.
-
-    Always True on Windows.
-    """
-    try:
-        system: Any = import_module("fcntl")
-    except ImportError:  # Windows
-        return True
-    try:
-        system.flock(file, system.LOCK_EX | (0 if wait else system.LOCK_NB))
-    except OSError:
-        return False
-    return True

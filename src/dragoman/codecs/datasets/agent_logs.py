@@ -30,7 +30,7 @@ from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messag
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.media import data_url
-from dragoman.ir import AnyPart, Reasoning, Request, Text
+from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
 INSPECT, ATIF, ADK, GOOSE = "inspect", "atif", "adk", "goose"
@@ -145,9 +145,10 @@ def read_atif(data: Json) -> Request:
         role: Role = "assistant" if source == "agent" else "system" if source == "system" else "user"
         conversation.add(role, pieces, place)
         _add_observation(conversation, step.get("observation"), f"{place}.observation")
-    agent = data.get("agent")
-    model = agent.get("model_name") if isinstance(agent, Mapping) else None
-    return conversation.finish(model=model, metadata=left_over(data, ("steps",)))
+    found = data.get("agent")
+    agent: Line = found if isinstance(found, Mapping) else {}
+    tools = read_tools(agent.get("tool_definitions"))  # since 1.5
+    return conversation.finish(model=agent.get("model_name"), tools=tools, metadata=left_over(data, ("steps",)))
 
 
 def _atif_part(_conversation: Conversation, block: Line) -> AnyPart | None:
@@ -165,7 +166,11 @@ def _add_observation(conversation: Conversation, observation: Json, place: str) 
         where = f"{place}.results[{index}]"
         pieces = read_blocks(conversation, one.get("content"), f"{where}.content", _atif_part)
         if text_of(one.get("source_call_id")):
-            result = conversation.result(_texts(pieces), call_id=one["source_call_id"])
+            shown = [part for part, _ in pieces if isinstance(part, Text | Image | Audio | Document)]
+            if all(isinstance(part, Text) for part in shown):
+                result = conversation.result(_texts(pieces), call_id=one["source_call_id"])
+            else:
+                result = conversation.parts_result(shown, call_id=one["source_call_id"])
             conversation.add("tool", [(result, where)], where)
         else:
             conversation.add("user", pieces, where)
@@ -255,6 +260,10 @@ def read_goose(data: Json) -> Request:
         conversation.add("system", [(Text(data["system"]), "$.system")], "$.system")
     for index, message in enumerate(messages):
         place = f"{root}[{index}]"
+        shown = message.get("metadata")
+        if isinstance(shown, Mapping) and shown.get("agentVisible") is False:
+            conversation.leave_out("messages that only the user saw", "a compaction took them from the model")
+            continue
         pieces = read_blocks(conversation, message.get("content"), f"{place}.content", _goose_part)
         add_turn(conversation, role_of(message, GOOSE, place), pieces, place)
     if not isinstance(data, Mapping):
@@ -468,6 +477,7 @@ _GOOSE_VALUE = structs.replace(keys("isError", content=_TEXTS), items=_TEXTS, is
 _GOOSE_RESULT = keys("status error", value=_GOOSE_VALUE)
 _GOOSE_MESSAGE = keys(
     "role",
+    metadata=keys("agentVisible"),
     content=kinds_of(
         "type",
         {

@@ -152,6 +152,8 @@ def _prompts(data: Json, steps: list[Line], root: str) -> list[tuple[str, str]]:
     prompt = given.get("system_prompt") if isinstance(given, Mapping) else given
     if text := text_of(prompt):
         return [(text, "$.system_prompt")]
+    if steps and (text := text_of(steps[0].get("system_prompt"))):
+        return [(text, f"{root}[0].system_prompt")]
     for index, step in enumerate(steps):
         sent = mappings(step.get("model_input_messages"))
         if sent and sent[0].get("role") == "system":
@@ -314,7 +316,8 @@ _KERNEL_MESSAGE = keys(
 )  # fmt: skip
 _SMOL_CALL = keys("type id name arguments", function=keys("name arguments"))
 _SMOL_STEP = keys(
-    "step_number task task_images plan model_input_messages model_output observations observations_images",
+    "system_prompt step_number task task_images plan model_input_messages model_output observations "
+    "observations_images",
     tool_calls=_SMOL_CALL,
     error=keys("message"),
 )

@@ -87,10 +87,12 @@ claude_code_paths = paths_by_line(messages_paths)
 
 
 def _is_claude_message(line: Line) -> bool:
+    """Return whether the model saw this message; the program shows failed requests as answers, and sends them never."""
     message = line.get("message")
     is_message = isinstance(message, Mapping) and text_of(message.get("role")) in {"user", "assistant"}
     is_main = line.get("isSidechain") is not True and line.get("parent_tool_use_id") is None
-    return is_message and is_main and line.get("isMeta") is not True
+    is_sent = line.get("isMeta") is not True and line.get("isApiErrorMessage") is not True
+    return is_message and is_main and is_sent
 
 
 def _chain(lines: list[Line]) -> list[Line]:

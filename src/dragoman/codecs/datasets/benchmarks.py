@@ -38,11 +38,24 @@ def read_tau_bench(data: Json) -> Request:
     key = "traj" if "traj" in data else "messages"
     conversation = Conversation(TAU_BENCH)
     for index, message in enumerate(items(data.get(key), TAU_BENCH, f"$.{key}")):
-        given = message
-        if message.get("role") == "tool" and "requestor" in message:  # tau2: the id of a result is that of its call
-            given = {**message, "tool_call_id": message.get("id")}
-        add_message(conversation, given, f"$.{key}[{index}]")
+        _add_tau_message(conversation, message, f"$.{key}[{index}]")
     return conversation.finish(metadata=left_over(data, (key,)))
+
+
+def _add_tau_message(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
+    role, given = message.get("role"), message
+    if message.get("requestor") == "user" or (role == "user" and mappings(message.get("tool_calls"))):
+        conversation.leave_out("calls of the simulated user", "the model does not see them")
+        if role == "tool" or not message.get("content"):
+            return
+        given = {key: value for key, value in message.items() if key != "tool_calls"}
+    elif role == "tool" and "requestor" in message:  # tau2: the id of a result is that of its call
+        if message.get("error") is True:
+            failed = conversation.result(message.get("content"), call_id=message.get("id"), is_error=True)
+            conversation.add("tool", [(failed, place)], place)
+            return
+        given = {**message, "tool_call_id": message.get("id")}
+    add_message(conversation, given, place)
 
 
 def is_bfcl(data: Json) -> bool:
@@ -108,7 +121,7 @@ def read_swe_agent(data: Json) -> Request:
     return conversation.finish(model=data.get("model"), metadata=more)
 
 
-_TAU_MESSAGE = also(MESSAGE_KEYS, "id requestor")
+_TAU_MESSAGE = also(MESSAGE_KEYS, "id requestor error")
 _OF_TAU = all_keys(traj=_TAU_MESSAGE, messages=_TAU_MESSAGE)
 _OF_BFCL = all_keys(question=MESSAGE_KEYS, function=TOOL_KEYS)
 _OF_TOOLBENCH = keys(answer_generation=keys(function=TOOL_KEYS, train_messages=MESSAGE_KEYS))

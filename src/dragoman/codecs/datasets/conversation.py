@@ -121,7 +121,7 @@ class Dataset(Struct, frozen=True):
         if self.write is None and not self.is_record(data):
             raise refuse(self.name, "$", f"a record of {self.name}", data)
         request = self.read(data)
-        if self.lacks:
+        if self.lacks and not request.tools:  # a record with tools has the rest too
             add_remarks(request, self.name, [(None, self.lacks, "noted", _NOT_REPLAYED)])
         if self.keys is not None and (unread := unread_keys(data, self.keys)):
             kept = (request.metadata or {}).get(self.name, {})  # of the record itself
@@ -211,6 +211,14 @@ class Pairing:
         return key
 
 
+def _content(parts: Sequence[AnyPart]) -> str | tuple[AnyPart, ...]:
+    """Return the content of a message: a text alone as text, because many trainers and servers read no lists."""
+    first = parts[0]
+    if len(parts) == 1 and type(first) is Text and first == Text(first.text):
+        return first.text
+    return tuple(parts)
+
+
 class Conversation:
     """Builds the conversation of one record: its messages, in order, with their JSON paths."""
 
@@ -242,7 +250,7 @@ class Conversation:
             before = self._messages.pop()
             held_before = self._places.pop()
             parts, places, place = [*before.parts, *parts], [*held_before[1], *places], held_before[0]
-        self._messages.append(Message(role, tuple(parts), name))
+        self._messages.append(Message(role, _content(parts), name))
         self._places.append((place, places))
 
     def leave_out(self, what: str, why: str) -> None:
@@ -597,7 +605,7 @@ def json_schema(schema: Json) -> Json:
 
 
 def media(kind: str | None, url: Json) -> AnyPart:
-    """Return a file part from its media type and URL (possibly a data URL)."""
+    """Return a file part from its media type, which may be a family such as `image/*`, and URL (maybe a data URL)."""
     address = text_of(url)
     split = split_data_url(address)
     media_type = split[0] if split else kind
@@ -606,7 +614,9 @@ def media(kind: str | None, url: Json) -> AnyPart:
         make = Image
     elif (media_type or "").startswith("audio/"):
         make = Audio
-    return make(media_type, split[1]) if split else make(media_type, url=address)
+    if split:
+        return make(media_type, split[1])
+    return make(None if media_type is None or media_type.endswith("/*") else media_type, url=address)
 
 
 IMAGES = "~images"

@@ -41,6 +41,9 @@ _UNKNOWN = "content of this kind is not known"
 
 def messages_of(data: Json) -> tuple[list[Line], str]:
     """Return the messages of a record, and their path."""
+    context = data.get("llm_context") if isinstance(data, Mapping) else None  # of an agent's state (AutoGen)
+    if isinstance(context, Mapping):
+        return mappings(context.get("messages")), "$.llm_context.messages"
     if isinstance(data, Mapping):
         return mappings(data.get("messages")), "$.messages"
     return mappings(data), "$"
@@ -128,7 +131,8 @@ def _read(data: Json, name: str, add: Callable[[Conversation, Line, str], None])
     conversation = Conversation(name)
     for index, message in enumerate(items(messages, name, root)):
         add(conversation, message, f"{root}[{index}]")
-    return conversation.finish(metadata=left_over(data, ("messages",)) if isinstance(data, Mapping) else None)
+    known = ("messages", "llm_context")
+    return conversation.finish(metadata=left_over(data, known) if isinstance(data, Mapping) else None)
 
 
 # ── Haystack ──
@@ -397,7 +401,8 @@ _LLAMA_INDEX_KEYS = messages_in(
     )
 )
 _AUTOGEN_BLOCKS = keys("call_id content name is_error arguments id data url")
-_AUTOGEN_KEYS = messages_in(keys("type source thought", content=_AUTOGEN_BLOCKS))
+_AUTOGEN_MESSAGE = keys("type source thought", content=_AUTOGEN_BLOCKS)
+_AUTOGEN_KEYS = messages_in(_AUTOGEN_MESSAGE, llm_context=keys(messages=_AUTOGEN_MESSAGE))
 _LANGCHAIN4J_FILE = keys("mimeType base64Data url")
 _LANGCHAIN4J_KEYS = messages_in(
     keys(

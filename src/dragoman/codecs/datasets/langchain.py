@@ -1,4 +1,4 @@
-"""LangChain messages: `messages_to_dict`, and `dumpd` with constructors (read as JSON, never loaded).
+"""LangChain messages: `messages_to_dict`, `dumpd` with constructors (read as JSON, never loaded), and bare fields.
 
 `tool_calls` takes precedence over the copies in `additional_kwargs` and in provider blocks; if a copy has the exact
 text of the arguments, that text is kept. Calls that could not be parsed (`invalid_tool_calls`) stay calls with their
@@ -27,7 +27,7 @@ from dragoman.codecs.datasets.conversation import (
     result_text,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
+from dragoman.codecs.datasets.known_keys import keys, kinds_of, merge_keys, messages_in
 from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -38,35 +38,44 @@ _ROLES: dict[str, Role] = {
     "function": "tool", "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system",
     "toolmessage": "tool", "functionmessage": "tool", "developer": "system",
 }  # fmt: skip
+_OWN = frozenset({"additional_kwargs", "response_metadata"})
+"""Fields of every message, which no other format has."""
 _OURS = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 
 
-def _messages(data: Json) -> Json:
+def _messages(data: Json) -> tuple[Json, str]:
+    """Return the messages of a record, and their path: of a list, a prompt value, or a state of LangGraph."""
+    root = "$"
     if isinstance(data, Mapping):
-        inner = data.get("kwargs") if data.get("lc") == 1 else data  # a prompt value has messages too
-        data = inner.get("messages") if isinstance(inner, Mapping) else None
-    return data[0] if isinstance(data, list) and data and isinstance(data[0], list) else data
+        holder = "kwargs" if data.get("lc") == 1 else "values" if "messages" not in data else ""
+        inner = data.get(holder) if holder else data
+        data, root = inner.get("messages") if isinstance(inner, Mapping) else None, "$.messages"
+        root = f"$.{holder}.messages" if holder else root
+    nested = isinstance(data, list) and bool(data) and isinstance(data[0], list)
+    return (data[0], f"{root}[0]") if nested else (data, root)
 
 
 def is_record(data: Json) -> bool:
     """Return whether these are messages with a type and data, or constructors of LangChain's message classes."""
-    messages = _messages(data)
+    messages, _ = _messages(data)
     return bool(mappings(messages)) and all(map(is_message, mappings(messages)))
 
 
 def is_message(message: Mapping[str, Json]) -> bool:
-    """Return whether this is one message, in either encoding."""
+    """Return whether this is one message, in one of the encodings."""
     return _fields(message) is not None
 
 
 def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | None:
-    """Return (role, fields) of a message in either encoding."""
+    """Return (role, fields) of a message in one of the encodings."""
     if message.get("lc") == 1 and isinstance(message.get("kwargs"), Mapping):
         path = message.get("id")
         kind = text_of(path[-1]) if isinstance(path, list) and path else ""
         fields = message["kwargs"]
     elif isinstance(message.get("data"), Mapping) and isinstance(message.get("type"), str):
         kind, fields = message["type"], message["data"]
+    elif "content" in message and "role" not in message and not message.keys().isdisjoint(_OWN):  # `model_dump()`
+        kind, fields = text_of(message.get("type")), message
     else:
         return None
     role = _ROLES.get(kind.removesuffix("Chunk").lower())
@@ -74,10 +83,7 @@ def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | No
 
 
 def read(data: Json) -> Request:
-    messages = _messages(data)
-    root = "$" if isinstance(data, list) and messages is data else "$.messages"
-    if isinstance(data, Mapping) and data.get("lc") == 1:
-        root = "$.kwargs.messages"
+    messages, root = _messages(data)
     conversation = Conversation(NAME)
     model = None
     for index, message in enumerate(mappings(messages)):
@@ -91,7 +97,8 @@ def add_message(conversation: Conversation, message: Mapping[str, Json], place: 
     if found is None:
         raise refuse(NAME, place, "a message of LangChain", message.get("type"))
     role, fields = found
-    _add(conversation, role, fields, f"{place}.{'kwargs' if 'kwargs' in message else 'data'}")
+    holder = "" if fields is message else ".kwargs" if "kwargs" in message else ".data"
+    _add(conversation, role, fields, place + holder)
     metadata = fields.get("response_metadata")
     return text_of(metadata.get("model_name", metadata.get("model"))) or None if isinstance(metadata, Mapping) else None
 
@@ -250,8 +257,8 @@ _FIELD_KEYS = keys(
     additional_kwargs=keys(tool_calls=keys("type id", function=keys("name arguments"))),
     response_metadata=keys("model_name model"),
 )
-MESSAGE_KEYS = keys("type lc id", data=_FIELD_KEYS, kwargs=_FIELD_KEYS)
-_KEYS = messages_in(MESSAGE_KEYS)
+MESSAGE_KEYS = merge_keys(keys("type lc id", data=_FIELD_KEYS, kwargs=_FIELD_KEYS), _FIELD_KEYS)
+_KEYS = messages_in(MESSAGE_KEYS, values=keys(messages=MESSAGE_KEYS))
 DATASET = Dataset(
     NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_MEDIA}, names_speakers=True
 )

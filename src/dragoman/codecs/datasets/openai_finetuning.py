@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from msgspec import Raw, structs
 
-from dragoman.codecs.datasets.conversation import Dataset, Json, items, refuse
+from dragoman.codecs.datasets.conversation import Dataset, Json, add_remarks, items, refuse
+from dragoman.codecs.datasets.known_keys import severity_of
 from dragoman.codecs.openai_chat import json_paths
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
 from dragoman.ir import Request
@@ -55,7 +56,25 @@ def read(data: Json) -> Request:
     request = decode_request(encode_json(body))
     if not notes:
         return request
-    return structs.replace(request, metadata={**(request.metadata or {}), NAME: notes})
+    kept = structs.replace(request, metadata={**(request.metadata or {}), NAME: notes})
+    if weights:
+        path = None if _PAIR in notes else f"$.messages[{next(iter(weights))}].weight"
+        add_remarks(kept, NAME, [(path, "weight", "dropped", _FOR_TRAINING)])
+    if _PAIR in notes:
+        _report_pair(kept, data)
+    return kept
+
+
+_FOR_TRAINING = "only files for fine-tuning have it"
+
+
+def _report_pair(request: Request, data: Mapping[str, Json]) -> None:
+    """Report what of a preference pair is not in a conversation, which goes on with the preferred answer."""
+    other = next((key for key in _OTHER if data.get(key)), None)
+    if other is not None:
+        add_remarks(request, NAME, [(f"$.{other}", "answer that was not preferred", "dropped", _FOR_TRAINING)])
+    beside = [key for key in data if key not in {"input", *_PREFERRED, *_OTHER}]
+    add_remarks(request, NAME, everywhere=[(f"$.{key}", key, severity_of(key), _FOR_TRAINING) for key in beside])
 
 
 def _is_pair(data: Mapping[str, Json]) -> bool:

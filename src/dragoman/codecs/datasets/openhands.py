@@ -25,7 +25,9 @@ from dragoman.codecs.shared_tools import texts
 from dragoman.ir import Image, Reasoning, Request, Text, ToolDefinition
 
 NAME = "openhands"
-_KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent"})
+_RESULTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"})
+_KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent"}) | _RESULTS
+"""Kinds of events that the model sees."""
 
 
 def is_record(data: Json) -> bool:
@@ -44,7 +46,7 @@ def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     if any(map(_is_classic, mappings(data))):
         return _read_classic(conversation, items(data, NAME, "$"))
-    events = _visible_events(items(data, NAME, "$"))
+    events = _visible_events(conversation, items(data, NAME, "$"))
     tools: list[ToolDefinition] = []
     turns: list[Piece] = []
     answer: Json = None
@@ -65,21 +67,36 @@ def read(data: Json) -> Request:
             inner = message if isinstance(message, Mapping) else {}
             role = "assistant" if inner.get("role") == "assistant" else "user"
             conversation.add(role, [(part, place) for part in _parts(inner.get("content"))], place)  # type: ignore[arg-type]
-        elif kind in {"ObservationEvent", "AgentErrorEvent", "UserRejectObservation"}:
+        elif kind in _RESULTS:
             _add_result(conversation, event, place)
     conversation.add("assistant", turns, turns[0][1] if turns else "$")
     return conversation.finish(tools=tools)
 
 
-def _visible_events(events: list[Mapping[str, Json]]) -> list[tuple[str, Mapping[str, Json]]]:
-    """Return the events that the model still saw: condensations removed others."""
-    gone = {
-        one
-        for event in events
-        if text_of(event.get("kind")).startswith("Condensation")
-        for one in texts(event.get("forgotten_event_ids"))
-    }
-    return [(f"$[{index}]", event) for index, event in enumerate(events) if text_of(event.get("id")) not in gone]
+def _visible_events(
+    conversation: Conversation, events: list[Mapping[str, Json]]
+) -> list[tuple[str, Mapping[str, Json]]]:
+    """Return the events that the model still saw, with their paths.
+
+    A condensation removes events, and may put a summary at a position among those that stay.
+    """
+    view: list[tuple[str, Mapping[str, Json]]] = []
+    for index, event in enumerate(events):
+        kind, place = text_of(event.get("kind")), f"$[{index}]"
+        if kind in _KINDS:
+            view.append((place, event))
+        if not kind.startswith("Condensation"):
+            continue
+        gone = set(texts(event.get("forgotten_event_ids")))
+        view = [(where, one) for where, one in view if text_of(one.get("id")) not in gone]
+        summary, offset = text_of(event.get("summary")), event.get("summary_offset")
+        if summary and isinstance(offset, int):
+            message = {"role": "user", "content": [{"type": "text", "text": summary}]}
+            shown = {"kind": "MessageEvent", "id": f"{text_of(event.get('id'))}-summary", "llm_message": message}
+            view.insert(max(offset, 0), (f"{place}.summary", shown))
+        elif summary:
+            conversation.leave_out("summary of a condensation", "the file does not say where the model saw it")
+    return view
 
 
 def _action(conversation: Conversation, event: Mapping[str, Json], place: str) -> list[Piece]:
@@ -97,15 +114,15 @@ def _action(conversation: Conversation, event: Mapping[str, Json], place: str) -
 
 
 def _add_result(conversation: Conversation, event: Mapping[str, Json], place: str) -> None:
-    kind = event.get("kind")
-    failed = kind != "ObservationEvent"
     observation = event.get("observation")
+    refused = event.get("kind") != "ObservationEvent"
+    failed = refused or (isinstance(observation, Mapping) and observation.get("is_error") is True)
     parts = _parts(observation.get("content")) if isinstance(observation, Mapping) else []
     if not failed and any(isinstance(part, Image) for part in parts):
         shown = conversation.parts_result(parts, call_id=event.get("tool_call_id"), name=event.get("tool_name"))
         conversation.add("tool", [(shown, place)], place)
         return
-    value = event.get("error") or event.get("rejection_reason") if failed else _observation_text(observation)
+    value = event.get("error") or event.get("rejection_reason") if refused else _observation_text(observation)
     result = conversation.result(
         value if value is not None else "",
         call_id=event.get("tool_call_id"),
@@ -196,7 +213,7 @@ def _text(content: Json) -> str:
 _TEXT_KEYS = keys("type text")
 _CONTENT_KEYS = keys("type text image_urls")
 _OBSERVATION = structs.replace(
-    keys("kind output", content=_CONTENT_KEYS),
+    keys("kind output is_error", content=_CONTENT_KEYS),
     is_kept=lambda found: isinstance(found, Mapping) and found.get("content", found.get("output")) is None,
 )
 _KEYS = kinds_of(
@@ -213,7 +230,7 @@ _KEYS = kinds_of(
         ),
         "ObservationEvent": keys("id tool_name tool_call_id", observation=_OBSERVATION),
         "AgentErrorEvent UserRejectObservation": keys("id tool_name tool_call_id error rejection_reason"),
-        "Condensation CondensationEvent": keys("id forgotten_event_ids"),
+        "Condensation CondensationEvent": keys("id forgotten_event_ids summary summary_offset"),
     },
     keys(
         "id action observation source content",

@@ -34,7 +34,7 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into, unread_keys
 from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.ir.values import compact_text, parse_json
@@ -58,7 +58,10 @@ def is_record(data: Json) -> bool:
         and all(
             "role" in message
             and isinstance(message.get("parts"), list)
-            and all(text_of(part.get("type")) in _PARTS and "text" not in part for part in mappings(message["parts"]))
+            and all(
+                text_of(part.get("type")) in _PARTS | _OF_PROVIDER and "text" not in part
+                for part in mappings(message["parts"])
+            )
             for message in messages
         )
         and any(message["parts"] for message in messages)
@@ -66,6 +69,7 @@ def is_record(data: Json) -> bool:
 
 
 _PARTS = frozenset({"text", "reasoning", "thinking", "tool_call", "tool_call_response", "blob", "uri", "file"})
+_OF_PROVIDER = frozenset({"server_tool_call", "server_tool_call_response"})
 
 
 def _attributes(data: Json) -> Mapping[str, Json] | None:
@@ -73,8 +77,41 @@ def _attributes(data: Json) -> Mapping[str, Json] | None:
         return None
     inner = data.get("attributes")
     if isinstance(inner, list):  # OTLP as JSON: a list of keys and typed values
-        inner = {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
-    return _nest_attributes(inner if isinstance(inner, Mapping) else data)
+        return _nest_attributes(
+            {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
+        )
+    if isinstance(inner, Mapping):
+        return _nest_attributes({key: value for _, key, value in _flatten(inner, "$.attributes")})
+    return _nest_attributes({key.removeprefix(_COLUMN): value for _, key, value in _flatten(data, "$")})
+
+
+_COLUMN = "attributes."
+"""Before the name of an attribute in a table of spans, as Phoenix exports it."""
+
+
+def _flatten(attributes: Mapping[str, Json], root: str) -> Iterator[tuple[str, str, Json]]:
+    """Yield path, name and value of each attribute; those of OpenInference may be objects and lists, as in Phoenix."""
+    for key, value in attributes.items():
+        if key.removeprefix(_COLUMN).partition(".")[0] == "llm":
+            yield from _leaves(value, step_into(root, key), key)
+        else:
+            yield step_into(root, key), key, value
+
+
+def _leaves(value: Json, path: str, name: str) -> Iterator[tuple[str, str, Json]]:
+    inner: Iterator[tuple[str | int, Json]] | None = None
+    if isinstance(value, Mapping) and value and not name.endswith(_WHOLE_VALUES):
+        inner = iter(value.items())
+    elif isinstance(value, list) and mappings(value):
+        inner = iter(enumerate(value))
+    if inner is None:
+        yield path, name, value
+        return
+    for key, one in inner:
+        yield from _leaves(one, step_into(path, key), f"{name}.{key}")
+
+
+_WHOLE_VALUES = ("arguments", "parameters", "json_schema", "content")
 
 
 def _otlp_value(value: Json) -> Json:
@@ -85,7 +122,9 @@ _FLAT = re.compile(
     r"(?:gen_ai\.(?P<gen_ai>prompt|completion)|llm\.(?P<llm>input|output)_messages)\.(?P<index>\d{1,9})\.(?:message\.)?(?P<field>.+)"
 )
 _FLAT_CALL = re.compile(r"tool_calls\.(?P<index>\d{1,9})\.(?:tool_call\.)?(?:function\.)?(?P<field>id|name|arguments)")
-_FLAT_TOOL = re.compile(r"llm\.request\.functions\.(?P<index>\d{1,9})\.(?P<field>name|description|parameters)")
+_FLAT_TOOL = re.compile(
+    r"llm\.(?:request\.functions|tools)\.(?P<index>\d{1,9})\.(?:tool\.)?(?P<field>name|description|parameters|json_schema)"
+)
 
 
 def _nest_attributes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -96,7 +135,10 @@ def _nest_attributes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
             side = _OUTPUT if found["gen_ai"] == "completion" or found["llm"] == "output" else _INPUT
             flat[side].setdefault(int(found["index"]), {})[found["field"]] = value
         elif (found := _FLAT_TOOL.fullmatch(key)) is not None:
-            flat[_TOOLS].setdefault(int(found["index"]), {})[found["field"]] = _parse_parameters(value, found["field"])
+            schema = _parse_parameters(value, found["field"])
+            field = found["field"].replace("json_schema", "parameters")
+            whole = schema if found["field"] == "json_schema" and isinstance(schema, Mapping) else {field: schema}
+            flat[_TOOLS].setdefault(int(found["index"]), {}).update(whole)
     if not flat[_INPUT] and not flat[_OUTPUT]:
         return attributes
     lists = {
@@ -108,8 +150,8 @@ def _nest_attributes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _parse_parameters(value: Json, field: str) -> Json:
-    """Return the parameters of a tool, which are JSON text; text that was cut stays as it is."""
-    if field != "parameters" or not isinstance(value, str):
+    """Return the parameters of a tool, or all of it, which are JSON text; text that was cut stays as it is."""
+    if field not in {"parameters", "json_schema"} or not isinstance(value, str):
         return value
     try:
         return parse_json(value)
@@ -167,12 +209,19 @@ def _unread_keys(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield path and name of each attribute, and of each key of a span, that is not read."""
     given = data.get("attributes")
     if isinstance(given, list):
-        named = [(f"$.attributes[{index}]", text_of(entry.get("key"))) for index, entry in enumerate(mappings(given))]
-    elif isinstance(given, Mapping):
-        named = [(step_into("$.attributes", key), key) for key in given]
+        found = [
+            (f"$.attributes[{index}]", text_of(entry.get("key")), _otlp_value(entry.get("value")))
+            for index, entry in enumerate(mappings(given))
+        ]
     else:
-        named = [(step_into("$", key), key) for key in data]
-    yield from ((path, key) for path, key in named if not _is_read(key))
+        found = [*_flatten(given, "$.attributes")] if isinstance(given, Mapping) else [*_flatten(data, "$")]
+    for path, column, value in found:
+        key = column.removeprefix(_COLUMN)
+        if not _is_read(key):
+            yield path, key
+        elif key.endswith("json_schema"):
+            tool = _parse_parameters(value, "json_schema")
+            yield from ((path + inner[1:], name) for inner, name, _ in unread_keys(tool, TOOL_KEYS))
     if isinstance(given, list | Mapping):
         yield from ((step_into("$", key), key) for key in data if key != "attributes")
 
@@ -216,13 +265,19 @@ def _add_messages(conversation: Conversation, messages: Json, place: str) -> Non
         results: list[Piece] = []
         for number, part in enumerate(items(message.get("parts"), NAME, f"{where}.parts")):
             made = _part(conversation, part, f"{where}.parts[{number}]")
+            if made is None:
+                continue
             (results if isinstance(made, ToolResult) else written).append((made, f"{where}.parts[{number}]"))
         conversation.add("tool", results, where)
         conversation.add("user" if role == "tool" else role, written, where)
 
 
-def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart:
+def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart | None:
+    """Return a part; None if no message can hold it, which is reported."""
     kind = text_of(part.get("type"))
+    if (lost := _unread_part(part, kind)) is not None:
+        conversation.leave_out(*lost)
+        return None
     if kind == "text" and isinstance(part.get("content"), str):
         return Text(part["content"])
     if kind in {"reasoning", "thinking"} and isinstance(part.get("content"), str):
@@ -240,6 +295,17 @@ def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> A
     if kind in {"uri", "file"} and isinstance(part.get("uri"), str):
         return media(text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality"))), part["uri"])
     raise refuse(NAME, place, "a part with its content (privacy settings may have left it out)", part.get("content"))
+
+
+def _unread_part(part: Mapping[str, Json], kind: str) -> tuple[str, str] | None:
+    """Return what is lost of a part that no message can hold, and why; None for other parts."""
+    if kind in _OF_PROVIDER:
+        return "tools that the provider ran", "only that provider takes their calls back"
+    if kind == "file" and isinstance(part.get("file_id"), str):
+        return "files by id", "only the provider that stores them can read them"
+    if kind and kind not in _PARTS:
+        return f"parts of the kind {kind!r}", "content of this kind is not read"
+    return None
 
 
 def write(request: Request, log: LossLog) -> Json:
@@ -292,7 +358,7 @@ _PART_KEYS = kinds_of(
         "tool_call": keys("id name arguments"),
         "tool_call_response": keys("id name response result"),
         "blob": keys("mime_type modality content"),
-        "uri file": keys("mime_type modality uri"),
+        "uri file": keys("mime_type modality uri file_id"),
     },
     keys(),
 )

@@ -21,10 +21,22 @@ def _is_event(data: Mapping[str, Json]) -> bool:
     return text_of(data.get("event_name") or data.get("name")).startswith("gen_ai.") and "body" in data
 
 
+def _is_mlflow_span(data: Mapping[str, Json]) -> bool:
+    attributes = data.get("attributes")
+    return isinstance(attributes, Mapping) and "mlflow.spanInputs" in attributes
+
+
 _UNREAD: tuple[tuple[Callable[[Mapping[str, Json]], bool], str], ...] = (
     (_has("prompt_json", "conversation_id"), "the SQLite file of llm (its path: llm logs path): a row is one answer"),
     (_has("message_id", "parent_id", "role"), "the file of message trees: a row is one message of a tree"),
     (_is_event, "spans, or events with all messages of a call: this is an event of one message"),
+    (_has("eval", "samples"), "the elements of `samples`, one per line: jq -c '.samples[]'"),
+    (_has("observations"), "observations of type GENERATION, one per line: jq -c '.observations[]'"),
+    (_is_mlflow_span, "the body that MLflow logged: jq -c '.attributes[\"mlflow.spanInputs\"] | fromjson'"),
+    (
+        _has("info", "data"),
+        "the bodies that MLflow logged: jq -c '.data.spans[].attributes[\"mlflow.spanInputs\"] | fromjson'",
+    ),
     (_has("simulations"), "the elements of `simulations`, one per line: jq -c '.simulations[]'"),
     (_has("id", "ground_truth"), "the file of tasks: this is one of the answers to them"),
     (

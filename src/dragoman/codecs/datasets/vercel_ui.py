@@ -125,6 +125,8 @@ _OLD_CALL = "tool-invocation"
 """Part of version 4: a call, and its result if it has one."""
 _UI_ONLY = ("data-", "source")
 """Parts for display; the model has not seen them."""
+_APPROVALS = frozenset({"tool-approval-request", "tool-approval-response"})
+"""Parts of ModelMessages: whether a call may run. (In a UIMessage, this would be a tool, and its part has a state.)"""
 
 
 class _Turn:
@@ -160,6 +162,8 @@ class _Turn:
             self._call(named, "dynamic-tool", place)
         elif kind == "tool-result":
             self._results.append((self._result(part), place))
+        elif kind in _APPROVALS and "state" not in part:
+            return
         elif kind == "dynamic-tool" or kind.startswith("tool-"):
             self._call(part, kind, place)
         elif not kind.startswith(_UI_ONLY):
@@ -292,7 +296,8 @@ def _write_part(part: AnyPart, results: Mapping[str, ToolResult], log: LossLog) 
             return call | {"state": "output-error", "errorText": str(result_value(result, log))}
         return call | {"state": "output-available", "output": result_value(result, log)}
     if isinstance(part, Image | Audio | Document) and file_url(part) is not None:
-        return {"type": "file", "mediaType": part.media_type or "application/octet-stream", "url": file_url(part)}
+        kind = part.media_type or {Image: "image/*", Audio: "audio/*"}.get(type(part), "application/octet-stream")
+        return {"type": "file", "mediaType": kind, "url": file_url(part)}
     drop_part(part, log)
     return None
 

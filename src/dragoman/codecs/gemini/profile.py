@@ -80,7 +80,7 @@ PROFILE = GeminiProfile(
     single_answer_models=SINCE_3,
     server_calls_flag=True,
     unknown_keys=UNKNOWN_TO_DEVELOPER_API,
-    unreachable_files=re.compile(r"gs://|s3://|file:"),
+    unreachable_files=re.compile(r"gs://|s3://|file:|(?!files/)[^:]*$|[A-Za-z]:\\"),
     hosted={
         **HOSTED,
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers"})),
@@ -97,7 +97,9 @@ VERTEX_PROFILE = structs.replace(
     server_calls_flag=False,
     needs_role=True,
     unknown_keys=UNKNOWN_TO_VERTEX,
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
+    unreachable_files=re.compile(
+        r"https://generativelanguage\.googleapis\.com/|s3://|file:|(?!files/)[^:]*$|[A-Za-z]:\\"
+    ),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),
         "web_fetch": HostedRule(),

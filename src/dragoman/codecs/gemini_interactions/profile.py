@@ -60,14 +60,16 @@ PROFILE = InteractionsProfile(
         "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers", "allowed_tools"})),
     },
     path="/v1beta/interactions",
-    unreachable_files=re.compile(r"gs://|s3://|file:"),
+    unreachable_files=re.compile(r"gs://|s3://|file:|(?!files/)[^:]*$|[A-Za-z]:\\"),
 )
 
 VERTEX_PROFILE = structs.replace(
     PROFILE,
     name="vertex-interactions",
     path="/v1beta1/interactions",
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://|file:"),
+    unreachable_files=re.compile(
+        r"https://generativelanguage\.googleapis\.com/|s3://|file:|(?!files/)[^:]*$|[A-Za-z]:\\"
+    ),
 )
 
 STATUSES: dict[str, FinishReason] = {
