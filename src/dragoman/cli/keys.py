@@ -43,7 +43,8 @@ _LONGEST = 16 << 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=(*_PROVIDERS, "create", "list", "revoke", "rotate"))
+    actions = (*_PROVIDERS, "create", "list", "revoke", "rotate")
+    parser.add_argument("action", metavar="ACTION", choices=actions, help=", ".join(actions))
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the provider or of the gateway key")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each key")
     gateway = parser.add_argument_group("options of gateway keys")
