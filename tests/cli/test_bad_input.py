@@ -113,6 +113,9 @@ def test_inspect_says_the_same(content: bytes, words: tuple[str, ...], tmp_path:
         (("inspect", "in.json", "--zzz"), "dragoman inspect: unknown option --zzz (see: dragoman inspect --help)"),
         (("--verison",), "dragoman: unknown option --verison: did you mean --version?"),
         (("inspect", "in.json", "in.json"), "dragoman inspect: unexpected argument 'in.json' (see:"),
+        (("keys", "set", "openai", "sk-secret"), "keys set asks for the key, or reads it from a pipe"),
+        (("keys", "list", "alice", "bob"), "unexpected argument 'bob' (see: dragoman keys --help)"),
+        (("serve", "--workers", "0"), "'0' is not a number of at least 1"),
     ],
 )
 def test_what_cannot_be_read_written_or_named(
