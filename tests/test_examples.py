@@ -19,8 +19,10 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 
 
-def run(command: Sequence[str], sim: Simulator | None = None, given: bytes = b"") -> tuple[str, str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+def run(
+    command: Sequence[str], sim: Simulator | None = None, given: bytes = b"", path: Sequence[Path] = ()
+) -> tuple[str, str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src")))}
     if sim is not None:
         environment |= {
             "ANTHROPIC_BASE_URL": sim.url,
@@ -70,8 +72,11 @@ def test_translate_stream() -> None:
 
 
 @promise("front:examples")
-def test_offline() -> None:
-    out, _ = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/test_offline.py"])
+def test_offline(tmp_path: Path) -> None:
+    """It runs in a clone, with the configuration of our own tests, but without the packages that these need."""
+    (tmp_path / "hypothesis.py").write_text('raise ImportError("not installed")\n')
+    plugins = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    out, _ = run(["-m", "pytest", "-q", *plugins, "examples/test_offline.py"], path=[tmp_path])
     assert "1 passed" in out
 
 

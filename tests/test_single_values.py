@@ -575,11 +575,14 @@ def test_a_whole_response_is_refused_with_the_name_of_the_right_function(source:
         ("bedrock", "'bedrock-converse'"),
         ("Gemini_Interactions", "'gemini-interactions'"),
         ("openai-chats", "'openai-chat'"),
+        ("claude", "'anthropic-messages'"),
+        ("Google", "'gemini'"),
     ],
 )
 def test_the_error_for_an_unknown_format_suggests_a_known_one(name: str, meant: str) -> None:
-    with pytest.raises(dragoman.UnknownFormat, match=re.escape(f"did you mean {meant}")):
+    with pytest.raises(dragoman.UnknownFormat, match=re.escape(f"; did you mean {meant}?") + "$") as raised:
         dragoman.decode_tool_call({}, name)
+    assert raised.value.known == dragoman.formats(None)
 
 
 @promise("value:bad-input")
@@ -611,6 +614,14 @@ def test_values_of_the_wrong_type_are_refused_by_name() -> None:
         dragoman.encode_tool_definitions([wrong], "gemini")
     with pytest.raises(EncodeError, match="ToolChoice"):
         dragoman.encode_tool_choice(wrong, "gemini")
+    whole: tuple[tuple[Any, str], ...] = (
+        (dragoman.encode_request, "expected Request, got dict: decode_request makes one of a body"),
+        (dragoman.encode_response, "expected Completion, got dict: decode_response"),
+        (dragoman.encode_error, "expected Failure, got dict: decode_error"),
+    )
+    for encode, words in whole:
+        with pytest.raises(EncodeError, match=words):
+            encode(wrong, "gemini")
     with pytest.raises(dragoman.UnknownFormat):
         dragoman.encode_tool_call(ir.ToolCall("c", "f", {}), "nonsense")
     with pytest.raises(dragoman.UnknownFormat):

@@ -160,16 +160,30 @@ class UnsupportedFormat(DragomanError, ValueError):
         super().__init__(f"{name} is a format of stored histories: it has no {kind}")
 
 
+FORMAT_OF_VENDOR = {
+    "amazon": "bedrock-converse",
+    "aws": "bedrock-converse",
+    "azure": "openai-chat",
+    "chatgpt": "openai-chat",
+    "claude": "anthropic-messages",
+    "google": "gemini",
+    "gpt": "openai-chat",
+}
+"""Vendors and models that do not name a format, and the format that is probably meant."""
+
+
 class UnknownFormat(DragomanError, LookupError):
     """No codec is registered under that name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        meant = [one for one in known if name and one.startswith(str(name).lower().replace("_", "-"))]
+        plain = str(name).lower().replace("_", "-")
+        meant = [one for one in known if plain and one.startswith(plain)]
+        meant = meant or [one for one in known if one == FORMAT_OF_VENDOR.get(plain)]
         meant = meant or difflib.get_close_matches(str(name), known, n=1)
-        hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
-        super().__init__(f"unknown format {name!r}{hint}; known formats: {', '.join(known)}")
+        names = f"did you mean {' or '.join(map(repr, meant))}?" if meant else f"known formats: {', '.join(known)}"
+        super().__init__(f"unknown format {name!r}; {names}")
 
 
 class NotConfigured(DragomanError):

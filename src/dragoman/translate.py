@@ -47,7 +47,9 @@ def decode_error(
 
 def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
     """Encode the request as a legal body of format `target`, with its losses."""
-    return _encode_request(request, codec(target), intermediate_paths, strict)
+    outgoing = codec(target)
+    _check_type(request, Request, "decode_request", outgoing)
+    return _encode_request(request, outgoing, intermediate_paths, strict)
 
 
 def encode_request_for(
@@ -72,9 +74,11 @@ def encode_response(
 
     `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
+    outgoing = codec(target)
+    _check_type(completion, Completion, "decode_response", outgoing)
     if speaker is not None:
-        completion = _spoken_by(completion, speaker, codec(target))
-    return _encode_response(completion, codec(target), intermediate_paths, request, strict)
+        completion = _spoken_by(completion, speaker, outgoing)
+    return _encode_response(completion, outgoing, intermediate_paths, request, strict)
 
 
 def encode_response_for(
@@ -86,7 +90,15 @@ def encode_response_for(
 
 def encode_error(failure: Failure, target: str) -> Encoded:
     """Encode the failure as an error body of format `target`; `status` and `headers` are set too."""
-    return codec(target).encode_error(failure)
+    outgoing = codec(target)
+    _check_type(failure, Failure, "decode_error", outgoing)
+    return outgoing.encode_error(failure)
+
+
+def _check_type(value: object, expected: type, decoder: str, outgoing: Codec) -> None:
+    if not isinstance(value, expected):
+        reason = f"expected {expected.__name__}, got {type(value).__name__}: {decoder} makes one of a body"
+        raise EncodeError(path="$", reason=reason, target=outgoing.name)
 
 
 def translate_request(

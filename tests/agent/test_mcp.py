@@ -107,7 +107,7 @@ def test_a_server_over_http(mcp_server_url: str, headers: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        (StdioServer(command="no-such-program-anywhere"), "cannot be reached"),
+        (StdioServer(command="no-such-program-anywhere"), "the command 'no-such-program-anywhere' was not found"),
         (StdioServer(command=sys.executable, args=["-c", "pass"]), "cannot be reached"),
         (
             StdioServer(command=sys.executable, args=["-c", "import time; time.sleep(60)"]),

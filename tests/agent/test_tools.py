@@ -14,7 +14,7 @@ import pytest
 
 import dragoman
 from dragoman.agent import Depends, Output, Tool, ToolContext, tool_from_schema
-from dragoman.agent.tools import BadArguments
+from dragoman.agent.tools import BadArguments, Options, ToolOptions
 from dragoman.agent.validation import problems_of
 from dragoman.drivers import Scripted
 from dragoman.ir import Audio, Document, Image, Message, Text, ToolCall
@@ -193,6 +193,21 @@ def echo(text: str) -> str:
     return text
 
 
+def complex_number(x: complex) -> None: ...
+
+
+class Unknown:
+    pass
+
+
+def unknown_class(x: int, y: Unknown | list[int]) -> None: ...
+
+
+@promise("agent:tool-from-function")
+def test_editors_know_the_options_of_a_tool() -> None:
+    assert tuple(ToolOptions.__annotations__) == Options.__struct_fields__
+
+
 @promise("agent:tool-from-function")
 @pytest.mark.parametrize(
     ("make", "words"),
@@ -205,6 +220,9 @@ def echo(text: str) -> str:
         (lambda: dragoman.tool(name="auto")(nothing), "could not be chosen"),
         (lambda: dragoman.tool(name="x" * 65)(nothing), "1 to 64"),
         (lambda: agent_of([], tools=[echo, echo]), "two tools are named 'echo'"),
+        (lambda: dragoman.tool(complex_number), "complex_number: parameter x: complex has no JSON Schema; use JSON"),
+        (lambda: dragoman.tool(unknown_class), "unknown_class: parameter y: .*Unknown.* has no JSON Schema"),
+        (lambda: dragoman.tool(nme="x"), "unknown options: nme; known: name, description"),  # type: ignore[call-overload]
     ],
 )
 def test_values_that_are_not_tools_are_refused_at_once(make: Callable[[], Any], words: str) -> None:

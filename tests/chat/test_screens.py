@@ -180,9 +180,9 @@ def test_a_model_without_a_key_is_reported_at_the_start_and_does_not_stop_the_ot
     simulator.play({"text": "Fine."})
     keyless = {**environment, "OPENAI_API_KEY": ""}
     with terminal([*ONE, "-m", "chatgpt"], keyless) as program:
-        program.see("@chatgpt cannot answer yet: openai has no api_key", "Without keys: dragoman chat --demo")
+        program.see("@chatgpt cannot answer yet: no key for openai", "Without keys: dragoman chat --demo")
         program.type("@all hello\n")
-        program.see("Fine.", "[error] openai has no api_key")
+        program.see("Fine.", "[error] no key for openai")
 
 
 @promise("chat:terminal-errors")

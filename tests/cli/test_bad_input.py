@@ -44,7 +44,7 @@ CASES: dict[str, tuple[bytes, tuple[str, ...]]] = {
         ("{file}:3: ", "expected JSON", "(in the document that begins on line 2)"),
     ),
     "broken line 3 after a blank": (f"{GOOD}\n\n{{oops\n".encode(), ("{file}:3: ", "expected JSON")),
-    "not UTF-8": (b'{"messages": [\n"\xe9"]}', ("{file}:2: ", "expected UTF-8 text")),
+    "not UTF-8": (b'{"messages": [\n"\xe9"]}', ("{file}:2: ", "expected UTF-8 text, got the byte 0xe9 (byte ")),
     "not UTF-8 in line 2": (GOOD.encode() + b'\n{"messages": ["\xe9"]}\n', ("{file}:2: ", "expected UTF-8 text")),
     "UTF-16": (GOOD.encode("utf-16"), ("{file}:1: expected UTF-8 text, got UTF-16",)),
     "a lone surrogate": (b'{"messages": [{"role": "user", "content": "\\ud800 and on"}]}', ("{file}:1: ", "surrogate")),
@@ -98,6 +98,9 @@ def test_inspect_says_the_same(content: bytes, words: tuple[str, ...], tmp_path:
         (("convert", "in.json", "--to", "openai"), "did you mean 'openai-chat'?"),
         (("convert", "in.json", "--to", "Anthropic_Messages"), "did you mean 'anthropic-messages'?"),
         (("convert", "in.json", "--to", "zzz"), "unknown format 'zzz' (known: all, openai-chat"),
+        (("convert", "in.json", "--to", "zzz"), "gemini-interactions, …; dragoman formats lists them)"),
+        (("convert", "in.json", "--to", "claude"), "unknown format 'claude': did you mean 'anthropic-messages'?"),
+        (("convert", "in.json", "--to", "Google"), "did you mean 'gemini'?"),
         (("convert", "in.json", "--to", "auto"), "unknown format 'auto'"),
         (("convert", "in.json", "--from", "all", "--to", "gemini"), "unknown format 'all'"),
         (("inspect", "in.json", "--from", "vertx"), "did you mean 'vertex'?"),
@@ -110,6 +113,9 @@ def test_inspect_says_the_same(content: bytes, words: tuple[str, ...], tmp_path:
         (("inspect", "in.json", "--zzz"), "dragoman inspect: unknown option --zzz (see: dragoman inspect --help)"),
         (("--verison",), "dragoman: unknown option --verison: did you mean --version?"),
         (("inspect", "in.json", "in.json"), "dragoman inspect: unexpected argument 'in.json' (see:"),
+        (("keys", "set", "openai", "sk-secret"), "keys set asks for the key, or reads it from a pipe"),
+        (("keys", "list", "alice", "bob"), "unexpected argument 'bob' (see: dragoman keys --help)"),
+        (("serve", "--workers", "0"), "'0' is not a number of at least 1"),
     ],
 )
 def test_what_cannot_be_read_written_or_named(

@@ -163,10 +163,13 @@ def test_the_seeds_own_shape_and_values_may_be_mixed() -> None:
             "$.messages[1].toolCalls[0]",
             "a call with name or function",
         ),
+        ("hi", "$.messages", "expected a list of messages, got text: it is the prompt"),
+        ({"role": "user", "content": "hi"}, "$.messages", "got a single one: put it into a list"),
+        (ir.Message("user", "hi"), "$.messages", "got a single one: put it into a list"),
     ],
 )
 def test_what_no_format_explains_is_an_error_with_its_path_and_nothing_is_sent(
-    messages: list[Any], path: str, words: str
+    messages: Any, path: str, words: str
 ) -> None:
     transport = ReplayTransport([Replayed(chunks=[b"{}"])])
     driver = dragoman.connect("openai/gpt-5.1", api_key="sk-test", transport=transport, environment={})

@@ -62,8 +62,15 @@ SLIPS = [
         "routes.a.to.0.wieght: unknown setting; did you mean 'weight'?",
     ),
     ('[mcp.servers.x]\ncomand = "x"\n', "mcp.servers.*.comand: unknown setting; did you mean 'command'?"),
-    ("[server]\ncolour = 1\n", "server.colour: unknown setting"),
-    ("[routes.a]\nx = 1\n", "routes.a.x: unknown setting"),
+    ("[server]\ncolour = 1\n", "server.colour: unknown setting; known: host, port,"),
+    ("[routes.a]\ntargets = 1\n", "routes.a.targets: unknown setting; known: to, fallback,"),
+    (
+        "[providers.mine]\n",
+        (
+            "providers.mine: unknown provider 'mine'; a server of your own needs a kind, such as "
+            '"openai-compatible"; known providers: openai,'
+        ),
+    ),
     (
         "[providers.opnai]\n",
         "providers.opnai: unknown provider 'opnai'; did you mean 'openai'? known providers: openai,",

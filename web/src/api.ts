@@ -1,8 +1,12 @@
 // Requests to the server. Changes have a header that no form and no script of another site can send.
 
+import { withdraw } from "./notices.ts";
+
 const HEADERS = { "x-dragoman-page": "1", "content-type": "application/json" };
 
-/** An error of the server: message, status and body. */
+export const UNREACHABLE = "The server does not answer. Is it still running?";
+
+/** An error of the server: message, status and body; status 0 if it cannot be reached. */
 export class Problem extends Error {
   readonly status: number;
   readonly body: unknown;
@@ -18,7 +22,10 @@ export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 export async function call<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const answer = await fetch(`/_/api${path}`, { method, headers: HEADERS, ...sent });
+  const answer = await fetch(`/_/api${path}`, { method, headers: HEADERS, ...sent }).catch(() => {
+    throw new Problem(UNREACHABLE, 0); // the browser's own words differ and do not help: "Failed to fetch"
+  });
+  withdraw(UNREACHABLE);
   if (answer.status === 401) location.href = "/_/login";
   const received: unknown = await answer.json().catch(() => null);
   if (!answer.ok) throw new Problem(wordsOf(received) ?? `the server answered ${answer.status}`, answer.status, received);

@@ -7,7 +7,7 @@ import { isOpen, show } from "./dialogs.ts";
 import { button, byId, element, isTyping } from "./dom.ts";
 import { keys } from "./keys/index.ts";
 import { live } from "./live/index.ts";
-import { attempt } from "./notices.ts";
+import { attempt, withdrawProblems } from "./notices.ts";
 import { playground } from "./playground/index.ts";
 import { type Section, Router, address, parse } from "./router.ts";
 import { restore, toggle } from "./theme.ts";
@@ -30,6 +30,7 @@ function navigation(sections: readonly Section[]): (shown: Section) => void {
   });
   byId("sections").replaceChildren(...links);
   return (shown) => {
+    withdrawProblems();
     document.title = `${shown.label} - dragoman`;
     sections.forEach((section, index) => {
       if (section === shown) links[index]?.setAttribute("aria-current", "page");

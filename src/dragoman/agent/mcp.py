@@ -449,6 +449,8 @@ def _is_disconnected(error: BaseException) -> bool:
 def _innermost(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"the command {str(error.filename)!r} was not found"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 

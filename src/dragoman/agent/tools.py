@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, overload
+from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar, Unpack, get_args, get_origin, overload
 
 import msgspec
 from msgspec import Struct, structs
@@ -192,10 +192,28 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sequential: bool = False
 
 
+class ToolOptions(TypedDict, total=False):
+    """The options of `@tool`, for editors and type checkers: the fields of `Options`."""
+
+    name: str | None
+    description: str | None
+    strict: bool | None
+    title: str | None
+    display_name: str | None
+    read_only: bool
+    ends_run: bool
+    keeps_output: bool
+    timeout: float | None
+    max_retries: int | None
+    idempotent: bool
+    needs_approval: bool
+    sequential: bool
+
+
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
-def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 
@@ -209,6 +227,9 @@ def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[.
     >>> add.definition.parameters["required"], add(2)
     (['a'], 3)
     """
+    unknown = sorted(options.keys() - set(Options.__struct_fields__))
+    if unknown:
+        raise TypeError(f"unknown options: {', '.join(unknown)}; known: {', '.join(Options.__struct_fields__)}")
     chosen = Options(**options)
     if function is None:
         return lambda given: _from_function(given, chosen)

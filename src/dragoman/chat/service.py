@@ -44,7 +44,8 @@ from dragoman.chat.tokens import (
 )
 from dragoman.chat.views import entries_for_model, messages_of
 from dragoman.drivers.base import Driver, Settings
-from dragoman.errors import DragomanError
+from dragoman.drivers.key_store import explain_missing_key
+from dragoman.errors import DragomanError, NotConfigured
 from dragoman.ir.values import compact_text
 
 
@@ -280,7 +281,7 @@ class ChatService:
         except asyncio.CancelledError:
             status, error = "stopped", STOPPED
         except (DragomanError, DoesNotFit) as failure:
-            status, error = "error", str(failure)
+            status, error = "error", _reason(failure, live.participant)
         except Exception as failure:  # noqa: BLE001 - no failure of one model may stop the others
             status, error = "error", f"{type(failure).__name__}: {failure}"
         self._finish(live, status, error)
@@ -312,7 +313,7 @@ class ChatService:
             try:
                 self._driver(one)
             except DragomanError as error:
-                found[one.name] = str(error)
+                found[one.name] = _reason(error, one)
         return found
 
     def _agent(self, live: LiveAnswer, driver: LastAnswerDriver) -> Agent:
@@ -417,3 +418,9 @@ class ChatService:
     def gauge(self, participant: Participant, more: tuple[Entry, ...] = ()) -> Gauge:
         entries = (*self.conversation.entries, *more)
         return self._measure(participant).gauge(entries_for_model(entries, participant.name, share=self.options.share))
+
+
+def _reason(error: Exception, participant: Participant) -> str:
+    if isinstance(error, NotConfigured):
+        return explain_missing_key(error, participant.model.partition("/")[0])
+    return str(error)

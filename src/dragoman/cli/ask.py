@@ -31,6 +31,8 @@ offline, with `dragoman sim` running:
 --tools takes a Python file or module, as `dragoman run` does (its TOOLS, the
 functions marked with @dragoman.tool, or all public functions), and may be repeated;
 or a JSON list of definitions: {"name", "description", "parameters"}.
+
+exit codes: 0 answered, 2 bad input, 4 the provider failed
 """
 
 

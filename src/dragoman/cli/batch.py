@@ -33,7 +33,8 @@ exit codes:
   0  converted, perhaps with rejects
   1  all records were rejected, or all requests failed
   2  bad input, or a bad command line
-  3  more records were rejected than --max-errors allows
+  3  more records were rejected than --max-errors allows, or a provider's batch job
+     is missing or was refused
 """
 RUN_DESCRIPTION = """\
 Sends every request of SRC to a model: bodies of any format, or lines of batch files.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.cli.problems import CommandError, unknown
 from dragoman.codecs.registry import formats
+from dragoman.errors import FORMAT_OF_VENDOR
 
 AUTO = "auto"
 ALL = "all"
@@ -22,4 +23,4 @@ def target_formats(name: str) -> tuple[str, ...]:
 def known_format(name: str, allowed: tuple[str, ...]) -> str:
     if name in allowed:
         return name
-    raise CommandError(unknown("format", name, allowed, "dragoman formats lists them"))
+    raise CommandError(unknown("format", name, allowed, "dragoman formats lists them", meant=FORMAT_OF_VENDOR))

@@ -28,7 +28,7 @@ def read_prompt(words: Sequence[str], what: str) -> str:
     else:
         text = sys.stdin.read()
     if not text.strip():
-        raise CommandError(f"the {what} is empty")
+        raise CommandError(f"the {what} is empty: write it after the options, or pipe it in")
     return text
 
 

@@ -43,8 +43,10 @@ _LONGEST = 16 << 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=(*_PROVIDERS, "create", "list", "revoke", "rotate"))
+    actions = (*_PROVIDERS, "create", "list", "revoke", "rotate")
+    parser.add_argument("action", metavar="ACTION", choices=actions, help=", ".join(actions))
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the provider or of the gateway key")
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="one line of JSON for each key")
     gateway = parser.add_argument_group("options of gateway keys")
     gateway.add_argument(
@@ -67,6 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.rest and arguments.action == "set":
+        raise CommandError("keys set asks for the key, or reads it from a pipe: shells remember arguments")
+    if arguments.rest:
+        raise CommandError(f"unexpected argument {arguments.rest[0]!r} (see: dragoman keys --help)")
     if arguments.action not in {"list", "stored"} and not arguments.name:
         example = "openai" if arguments.action in _PROVIDERS else "alice"
         raise CommandError(f"keys {arguments.action} needs a name, such as: dragoman keys {arguments.action} {example}")

@@ -95,7 +95,13 @@ class _Version(argparse.Action):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="dragoman", description="The interpreter between LLM APIs.", allow_abbrev=False)
+    parser = Parser(
+        prog="dragoman",
+        description="The interpreter between LLM APIs.",
+        epilog="Options and examples: dragoman COMMAND --help\nNew here? Start with: dragoman demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     parser.add_argument(
         "--version",
         action=_Version,
@@ -113,7 +119,6 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(command)
-    parser.epilog = "Options and examples: dragoman COMMAND --help. New here? Start with: dragoman demo"
     return parser
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from dragoman.inspection.input_errors import InputProblem, one_line, system_reason
 
@@ -13,6 +14,8 @@ __all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
 OK = 0
 _PRIVILEGED = 1024
 _CLOSE = 0.75  # similarity of a name that is suggested
+_MOST_NAMES = 30  # more are not listed in an error
+_FIRST_NAMES = 10
 BAD_INPUT = 2
 """Bad input, or a bad command line (argparse uses the same code)."""
 REFUSED = 3
@@ -110,14 +113,18 @@ def port(text: str) -> int:
     return int(text)
 
 
-def unknown(kind: str, name: str, allowed: Sequence[str], where: str) -> str:
-    """Names the closest match, or all allowed names if nothing is close. `where` says how to list them."""
+def unknown(
+    kind: str, name: str, allowed: Sequence[str], where: str, meant: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Names the closest match, else the allowed names. `where` says how to list them; `meant` has known mistakes."""
     from difflib import get_close_matches
 
     plain = name.lower().replace("_", "-")
-    close = [known for known in allowed if plain and known.startswith(plain)]
+    close = [meant[plain]] if plain in meant else [known for known in allowed if plain and known.startswith(plain)]
     if not close:  # compared with the first word too: `olama` means `ollama-chat`
         spellings = {spelling: known for known in reversed(allowed) for spelling in (known.partition("-")[0], known)}
         close = [spellings[found] for found in get_close_matches(plain, spellings, n=1, cutoff=_CLOSE)]
-    hint = f": did you mean {close[0]!r}? ({where})" if close else f" (known: {', '.join(allowed)})"
-    return f"unknown {kind} {name!r}{hint}"
+    if close:
+        return f"unknown {kind} {name!r}: did you mean {close[0]!r}? ({where})"
+    shown = ", ".join(allowed) if len(allowed) <= _MOST_NAMES else f"{', '.join(allowed[:_FIRST_NAMES])}, …; {where}"
+    return f"unknown {kind} {name!r} (known: {shown})"

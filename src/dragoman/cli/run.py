@@ -15,7 +15,7 @@ answer goes to standard output, everything else to standard error.
 """
 EXAMPLES = """\
 examples:
-  dragoman run -m anthropic/claude-sonnet-5 "How warm is it in Tokyo?" --tools weather.py
+  dragoman run -m anthropic/claude-sonnet-5 "What is the weather in Tokyo?" --tools weather.py
   dragoman run -m openai/gpt-5.6 "Tidy up the notes" --mcp mcp.json --session notes
   dragoman run "And now sort them" --session notes      (with DRAGOMAN_MODEL set)
   dragoman run -m ollama/qwen3 "Hello" --json | jq -r 'select(.type == "final").content'
@@ -23,8 +23,8 @@ examples:
 --tools takes a Python file or module: its TOOLS, the functions marked with
 @dragoman.tool, or else all public functions. Tools marked
 @dragoman.tool(read_only=True) run without asking; for others you are asked.
-Without a terminal, such calls do not run, and the command
-exits with 5 and says so; --approve all runs them.
+Without a terminal, such calls do not run, and the command exits with 5 and says
+so; --approve all runs them.
 
 exit codes: 0 done, 2 bad input, 4 the provider failed, 5 stopped before
 the task was done or a tool was not allowed to run, 130 cancelled by Ctrl-C

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, not_installed, port
+from dragoman.cli.problems import OK, UNREACHABLE, CommandError, cannot_listen, not_installed, port, positive
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM): serve HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="private key (PEM), if in another file")
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
+        "--workers", type=positive, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
     parser.add_argument(
         "--agent",

@@ -21,7 +21,7 @@ examples:
   OPENAI_BASE_URL=http://127.0.0.1:8911/v1 OPENAI_API_KEY=any python agent.py
 
 requests can inject faults:  x-sim-fault: status=529; retry_after=2
-                                x-sim-fault: cut=3   (garbage, stall, fail, drip, delay)
+                             x-sim-fault: cut=3   (garbage, stall, fail, drip, delay)
 """
 PORT = 8911
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from dragoman.cli.problems import CommandError
 from dragoman.drivers.connect import Environment, Options, is_local
-from dragoman.drivers.key_store import environment_with_stored_keys
-from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider, find_provider
+from dragoman.drivers.key_store import environment_with_stored_keys, explain_missing_key
+from dragoman.drivers.providers import PROVIDERS, Provider, find_provider
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, load_config
 from dragoman.gateway.config_file import ConfigFile, find_config_file
@@ -123,9 +123,5 @@ _ARGUMENT = re.compile(r", or pass (region|project|location|base_url|api_version
 
 def explain(error: NotConfigured, provider: str) -> str:
     """The error with the command that fixes it, instead of the Python argument."""
-    row = PROVIDERS.get(ALIASES.get(provider, provider))
-    if error.missing != "api_key" or row is None or "--config" in str(error):
-        return _ARGUMENT.sub(lambda found: f", or give --{found[1].replace('_', '-')}", str(error))
-    variable = row.key_environment[0] if row.key_environment else ""
-    ways = f"`dragoman keys set {row.name}`" + (f", or set {variable}" if variable else "")
-    return f"no key for {row.name}: run {ways}"
+    words = explain_missing_key(error, provider)
+    return _ARGUMENT.sub(lambda found: f", or give --{found[1].replace('_', '-')}", words)

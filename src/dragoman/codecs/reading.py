@@ -219,7 +219,14 @@ def check_text(data: bytes, source: str) -> None:
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error
+            raise DecodeError(path="$", expected="UTF-8 text", got=_faulty_text(error), source=source) from error
+
+
+def _faulty_text(error: UnicodeError) -> str:
+    """Return what is not UTF-8, without the words of Python's codecs."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"the byte 0x{error.object[error.start]:02x} (byte {error.start})"
+    return str(error)
 
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -285,7 +292,7 @@ def body_bytes(body: Body | Sequence[Any], source: str) -> bytes:
             )
         return data.removeprefix(b"\xef\xbb\xbf")
     except UnicodeError as error:
-        raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error
+        raise DecodeError(path="$", expected="UTF-8 text", got=_faulty_text(error), source=source) from error
     except (TypeError, RecursionError, OverflowError) as error:
         raise DecodeError(path="$", expected="JSON values", got=str(error), source=source) from error
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.drivers.providers import PROVIDERS, Provider, find_provider
+from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider, find_provider
 from dragoman.errors import DragomanError, NotConfigured
 from dragoman.private_files import create_private_file, create_private_folder
 
@@ -154,3 +154,13 @@ def _system_keyring(environment: Mapping[str, str]) -> Keyring | None:
     except Exception:  # noqa: BLE001 - same as no keyring
         return None
     return found if getattr(backend, "priority", 0) > 0 else None
+
+
+def explain_missing_key(error: NotConfigured, provider: str) -> str:
+    """The error; if a key is missing, with the command that stores one, because the user may not write Python."""
+    row = PROVIDERS.get(ALIASES.get(provider, provider))
+    if error.missing != "api_key" or row is None or "--config" in str(error):
+        return str(error)
+    variable = row.key_environment[0] if row.key_environment else ""
+    ways = f"`dragoman keys set {row.name}`" + (f", or set {variable}" if variable else "")
+    return f"no key for {row.name}: run {ways}"

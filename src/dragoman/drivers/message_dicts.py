@@ -49,6 +49,10 @@ def read_messages(
     given: Sequence[MessageLike], format: str | None = None, *, place: str = "$.messages"
 ) -> list[Message]:
     """The messages; mappings are read as `format`, or as the one format that their keys allow."""
+    untyped: object = given
+    if isinstance(untyped, str | Mapping | Message):
+        what = "text: it is the prompt" if isinstance(untyped, str) else "a single one: put it into a list"
+        raise _decode_error(place, "a list of messages", what)
     messages: list[Message] = []
     run: list[Mapping[str, Any]] = []
     for index, one in enumerate([*given, None]):

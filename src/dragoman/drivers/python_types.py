@@ -55,13 +55,28 @@ def arguments_of(name: str, parameters: list[Parameter], descriptions: Mapping[s
     members = {one.name: alternatives_of(one.hint) for one in parameters}
     fields = [_field(one, members[one.name]) for one in parameters]
     kind = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
-    schema = schema_of(kind)
-    for one in parameters:
-        entry = schema.setdefault("properties", {}).setdefault(one.name, {})
-        if members[one.name]:
-            entry |= {"anyOf": [_inline_definitions(schema, member) for member in members[one.name]]}
-        _annotate(entry, one, descriptions.get(one.name))
+    try:
+        schema = schema_of(kind)
+        for one in parameters:
+            entry = schema.setdefault("properties", {}).setdefault(one.name, {})
+            if members[one.name]:
+                entry |= {"anyOf": [_inline_definitions(schema, member) for member in members[one.name]]}
+            _annotate(entry, one, descriptions.get(one.name))
+    except TypeError:
+        _refuse_types(name, parameters)
+        raise
     return Arguments(schema, _decoder(kind, {key: value for key, value in members.items() if value}))
+
+
+def _refuse_types(name: str, parameters: list[Parameter]) -> None:
+    """Raises for the first parameter whose type has no JSON Schema."""
+    for one in parameters:
+        try:
+            schema_of(translate_annotated(one.hint))
+        except TypeError:
+            hint = getattr(one.hint, "__name__", one.hint)
+            known = "JSON types, Literal, enums, dataclasses, TypedDicts, dates, models of pydantic"
+            raise TypeError(f"{name}: parameter {one.name}: {hint} has no JSON Schema; use {known}") from None
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

@@ -318,7 +318,8 @@ def read_config(text: str, file: str = "dragoman.toml") -> Config:
         except msgspec.ValidationError as error:
             path, words = _validation(str(error))
             if words == _UNKNOWN_SETTING:
-                words += _did_you_mean(str(path[-1]), _settings_at(kind, path[:-1]))
+                known = _settings_at(kind, path[:-1])
+                words += _did_you_mean(str(path[-1]), known) or (f"; known: {', '.join(known)}" if known else "")
             raise _wrong(text, file, (*place, *path), words) from None
     config = msgspec.convert(data, Config)
     for path, words in _mistakes(config):
@@ -438,7 +439,8 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
 
 def _no_provider(kind: str) -> str:
     hint = _did_you_mean(kind, (*PROVIDERS, *ALIASES))
-    return f"unknown provider {kind!r}{hint}{'' if hint else ';'} known providers: {', '.join(PROVIDERS)}"
+    own = "" if hint else '; a server of your own needs a kind, such as "openai-compatible"'
+    return f"unknown provider {kind!r}{own}{hint}{'' if hint else ';'} known providers: {', '.join(PROVIDERS)}"
 
 
 def _models(route: RouteTable) -> list[str]:

@@ -170,7 +170,7 @@ class Live implements Section {
       if (this.#opened === id) this.#detail.show(opened);
       if (opened.summary.phase !== "ended") this.#again();
     } catch (problem) {
-      if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
+      if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : String(problem));
     }
   }
 

@@ -128,10 +128,11 @@ class Playground implements Section {
   #refuse(problem: unknown): void {
     this.#trial.allow(false);
     this.#mark(this.#understood === null ? "empty" : "stale");
-    const words = problem instanceof Error ? problem.message : String(problem);
+    const message = problem instanceof Error ? problem.message : String(problem);
     const refused = problem instanceof Problem ? (problem.body as Partial<Refused> | null) : null;
     const place = refused?.place ?? null;
     const path = refused?.problem?.path;
+    const words = path ? message.replace(` - at ${path}`, "") : message; // the path is shown before it
     this.#status.className = "detected problem";
     this.#status.replaceChildren(
       path ? element("code", {}, path) : "", path ? " " : "", words, " ",

@@ -81,7 +81,7 @@ export class Trial {
       const { text, format } = this.#actions.given();
       this.#actions.ended(await call<Tried>("POST", "/playground/run", { text, format, model }));
     } catch (problem) {
-      this.#actions.ended(problem instanceof Problem ? problem.message : "the gateway does not answer");
+      this.#actions.ended(problem instanceof Problem ? problem.message : String(problem));
     } finally {
       this.#busy(false);
     }

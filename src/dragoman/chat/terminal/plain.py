@@ -49,7 +49,8 @@ class PlainScreen:
     def _activity(self, event: Activity) -> None:
         inner = event.event
         if isinstance(inner, RetryEvent):
-            self.line(f"{event.model}: {inner.reason}; again in {inner.delay:.1f} s", "yellow")
+            reason = inner.reason.removeprefix(f"{event.model}: ")  # a model is often named after its provider
+            self.line(f"{event.model}: {reason}; again in {inner.delay:.1f} s", "yellow")
         elif self._answers > 1:
             return
         elif isinstance(inner, TextDeltaEvent):

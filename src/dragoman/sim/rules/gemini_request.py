@@ -20,7 +20,7 @@ NOT_BUILT_IN = frozenset({"functionDeclarations", "computerUse"})
 
 
 def generation_of(model: str) -> Generation | None:
-    """(3, 6) for gemini-3.6-flash. Aliases such as gemini-flash-latest have none, and no rule that asks for one."""
+    """(3, 6) for gemini-3.6-flash. Aliases such as gemini-flash-latest have none; rules that need one skip them."""
     match = re.search(r"gemini-(\d+)(?:\.(\d+))?(?:-|$)", model)
     return (int(match[1]), int(match[2] or 0)) if match else None
 

@@ -1,41 +1,3 @@
-//#region src/api.ts
-var HEADERS = {
-	"x-dragoman-page": "1",
-	"content-type": "application/json"
-};
-/** An error of the server: message, status and body. */
-var Problem = class extends Error {
-	status;
-	body;
-	constructor(message, status, body = null) {
-		super(message);
-		this.status = status;
-		this.body = body;
-	}
-};
-async function call(method, path, body) {
-	const sent = body === void 0 ? {} : { body: JSON.stringify(body) };
-	const answer = await fetch(`/_/api${path}`, {
-		method,
-		headers: HEADERS,
-		...sent
-	});
-	if (answer.status === 401) location.href = "/_/login";
-	const received = await answer.json().catch(() => null);
-	if (!answer.ok) throw new Problem(wordsOf(received) ?? `the server answered ${answer.status}`, answer.status, received);
-	return received;
-}
-function wordsOf(body) {
-	const error = typeof body === "object" && body !== null && "error" in body ? body.error : null;
-	return typeof error === "string" ? error : null;
-}
-/** Events of the server by kind, until closed. The browser reconnects by itself. */
-function listen(path, handlers) {
-	const source = new EventSource(`/_/api${path}`);
-	for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
-	return source;
-}
-//#endregion
 //#region src/dom.ts
 /** `on…` adds a listener, `true` an attribute without a value; `false`, `null` and `undefined` are skipped. */
 function element(tag, attributes = {}, ...children) {
@@ -68,6 +30,7 @@ function isTyping(target) {
 //#region src/notices.ts
 var SHOWN_FOR = 6e3;
 function notice(text, kind = "info") {
+	withdraw(text);
 	const close = button("×", () => line.remove(), {
 		class: "small",
 		"aria-label": "Close"
@@ -75,6 +38,17 @@ function notice(text, kind = "info") {
 	const line = element("div", { class: kind }, element("span", {}, text), close);
 	byId("status").append(line);
 	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
+}
+/** Removes a notice that is no longer true. */
+function withdraw(text) {
+	withdrawIf((line) => line.firstChild?.textContent === text);
+}
+/** Removes errors, such as those of a section that the user has left. */
+function withdrawProblems() {
+	withdrawIf((line) => line.matches(".problem"));
+}
+function withdrawIf(isOver) {
+	for (const line of [...byId("status").children]) if (isOver(line)) line.remove();
 }
 /** Runs the work and shows errors as notices instead of throwing. */
 function attempt(work) {
@@ -86,6 +60,48 @@ function attempt(work) {
 			return;
 		}
 	};
+}
+//#endregion
+//#region src/api.ts
+var HEADERS = {
+	"x-dragoman-page": "1",
+	"content-type": "application/json"
+};
+var UNREACHABLE = "The server does not answer. Is it still running?";
+/** An error of the server: message, status and body; status 0 if it cannot be reached. */
+var Problem = class extends Error {
+	status;
+	body;
+	constructor(message, status, body = null) {
+		super(message);
+		this.status = status;
+		this.body = body;
+	}
+};
+async function call(method, path, body) {
+	const sent = body === void 0 ? {} : { body: JSON.stringify(body) };
+	const answer = await fetch(`/_/api${path}`, {
+		method,
+		headers: HEADERS,
+		...sent
+	}).catch(() => {
+		throw new Problem(UNREACHABLE, 0);
+	});
+	withdraw(UNREACHABLE);
+	if (answer.status === 401) location.href = "/_/login";
+	const received = await answer.json().catch(() => null);
+	if (!answer.ok) throw new Problem(wordsOf(received) ?? `the server answered ${answer.status}`, answer.status, received);
+	return received;
+}
+function wordsOf(body) {
+	const error = typeof body === "object" && body !== null && "error" in body ? body.error : null;
+	return typeof error === "string" ? error : null;
+}
+/** Events of the server by kind, until closed. The browser reconnects by itself. */
+function listen(path, handlers) {
+	const source = new EventSource(`/_/api${path}`);
+	for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
+	return source;
 }
 //#endregion
 //#region src/clipboard.ts
@@ -4187,7 +4203,7 @@ var Live = class {
 			if (this.#opened === id) this.#detail.show(opened);
 			if (opened.summary.phase !== "ended") this.#again();
 		} catch (problem) {
-			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is not reachable");
+			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : String(problem));
 		}
 	}
 	/** Refreshes an open stream at intervals: the feed reports only its start and end. */
@@ -4662,7 +4678,7 @@ var Trial = class {
 				model
 			}));
 		} catch (problem) {
-			this.#actions.ended(problem instanceof Problem ? problem.message : "the gateway does not answer");
+			this.#actions.ended(problem instanceof Problem ? problem.message : String(problem));
 		} finally {
 			this.#busy(false);
 		}
@@ -4833,10 +4849,11 @@ var Playground = class {
 	#refuse(problem) {
 		this.#trial.allow(false);
 		this.#mark(this.#understood === null ? "empty" : "stale");
-		const words = problem instanceof Error ? problem.message : String(problem);
+		const message = problem instanceof Error ? problem.message : String(problem);
 		const refused = problem instanceof Problem ? problem.body : null;
 		const place = refused?.place ?? null;
 		const path = refused?.problem?.path;
+		const words = path ? message.replace(` - at ${path}`, "") : message;
 		this.#status.className = "detected problem";
 		this.#status.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show where", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
 	}
@@ -5194,6 +5211,7 @@ function navigation(sections) {
 	});
 	byId("sections").replaceChildren(...links);
 	return (shown) => {
+		withdrawProblems();
 		document.title = `${shown.label} - dragoman`;
 		sections.forEach((section, index) => {
 			if (section === shown) links[index]?.setAttribute("aria-current", "page");
