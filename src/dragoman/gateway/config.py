@@ -81,6 +81,8 @@ class Server(_Table, frozen=True, kw_only=True):
     """Seconds after which requests of a batch that have not started expire."""
     batch_bytes: _CountOrZero = 1 << 30
     """Maximum bytes of files and batches that are stored for one key."""
+    chat_bytes: _CountOrZero = 64 << 20
+    """Maximum bytes of conversations on the page that are stored for one key, each at most 16 MiB."""
     log: Literal["auto", "json", "text", "off"] = "auto"
     """How requests are logged to standard error: `auto` is `text` on a terminal and `json` elsewhere."""
     origins: tuple[str, ...] = ()
