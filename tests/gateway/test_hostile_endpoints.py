@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from tests.gateway.running import RunningGateway, configured, send
-from tests.gateway.scripted_upstream import Reply, reply, scripted
+from tests.gateway.scripted_upstream import Reply, completion, reply, scripted
 from tests.gateway.served import served
+from tests.gateway.test_pairs import path_of
+from tests.sim.test_sim_pairs import FORMATS, first
+from tests.sim.wire import DOORS
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:attacks")
+
+
+def _said(kind: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": kind, "text": "hi"}]}
+
 
 PATIENT = "breaker = { failures = 100 }"
 FINE = '[providers.fine]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["fine"]\n'
@@ -86,6 +95,55 @@ def test_a_status_that_is_none_is_a_failure_at_once(status: str) -> None:
     with scripted(reply({}, status)) as upstream, RunningGateway(configured(upstream.table("p"))) as gateway:
         body = {"model": "p/m", "messages": [{"role": "user", "content": "hi"}]}
         assert send(gateway.url, "/v1/chat/completions", body).status == 502
+
+
+# ── the answers of other services ──
+
+STRANGE: dict[str, dict[str, Any]] = {
+    "an empty object": {},
+    "a health check": {"status": "ok"},
+    "an unknown path": {"detail": "Not found"},
+    "an error in other words": {"code": 500, "msg": "bad gateway", "success": False},
+    "a list": {"object": "list", "data": []},
+    "nulls": {"output": None, "message": None, "steps": None, "choices": None, "content": None, "candidates": None},
+}
+OF_APIS: dict[str, dict[str, Any]] = {
+    "openai-chat": completion(),
+    "openai": {"id": "r", "status": "completed", "output": [_said("output_text")]},
+    "anthropic": {
+        "id": "m",
+        "role": "assistant",
+        "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "hi"}],
+    },
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]},
+    "gemini-interactions": {"id": "i", "status": "completed", "steps": [{**_said("text"), "type": "model_output"}]},
+    "cohere": {
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+        "finish_reason": "COMPLETE",
+    },
+    "ollama": {"model": "m", "message": {"role": "assistant", "content": "hi"}, "done": True, "done_reason": "stop"},
+}
+
+
+@each("name", (*STRANGE, *OF_APIS))
+@each("kind", OF_APIS)
+def test_the_answer_of_another_service_is_no_empty_answer(name: str, kind: str) -> None:
+    """Many keys are optional, so that any object read as an answer without content, which costs nothing."""
+    if name == kind or {name, kind} == {"cohere", "ollama"}:  # the same keys
+        return
+    answer = reply(STRANGE.get(name) or OF_APIS.get(name) or {})
+    with scripted(answer) as bad, scripted(reply(completion("fine"))) as good:
+        route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+        with RunningGateway(configured(bad.table("bad", kind, PATIENT) + good.table("good") + route)) as gateway:
+            for format in FORMATS:
+                body = first(format)
+                for model, statuses in (("bad/m", {502, 424}), ("mine", {200})):
+                    request = {**body, "model": model} if "model" in body else body
+                    path = path_of(format, model, streamed=False)
+                    got = send(gateway.url, path, request, DOORS[format].headers)
+                    assert got.status in statuses, (format, got.body)
+                    assert (b"fine" in got.body) == (model == "mine")
 
 
 # ── embeddings ──
