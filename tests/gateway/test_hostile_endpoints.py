@@ -18,7 +18,7 @@ from tests.support.promises import promise
 pytestmark = promise("gateway:attacks")
 
 
-def _said(kind: str) -> dict[str, Any]:
+def _message(kind: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": kind, "text": "hi"}]}
 
 
@@ -109,7 +109,7 @@ STRANGE: dict[str, dict[str, Any]] = {
 }
 OF_APIS: dict[str, dict[str, Any]] = {
     "openai-chat": completion(),
-    "openai": {"id": "r", "status": "completed", "output": [_said("output_text")]},
+    "openai": {"id": "r", "status": "completed", "output": [_message("output_text")]},
     "anthropic": {
         "id": "m",
         "role": "assistant",
@@ -117,7 +117,7 @@ OF_APIS: dict[str, dict[str, Any]] = {
         "content": [{"type": "text", "text": "hi"}],
     },
     "gemini": {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]},
-    "gemini-interactions": {"id": "i", "status": "completed", "steps": [{**_said("text"), "type": "model_output"}]},
+    "gemini-interactions": {"id": "i", "status": "completed", "steps": [{**_message("text"), "type": "model_output"}]},
     "cohere": {
         "message": {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
         "finish_reason": "COMPLETE",

@@ -370,7 +370,7 @@ def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
 
 
 def missing_answer(channel: Channel, completion: Completion, body: bytes) -> Failure | None:
-    """The failure of a JSON object that is no answer of this API, although its decoder found nothing wrong.
+    """The failure of a JSON object that is not an answer of this API, although its decoder found nothing wrong.
 
     Most keys are optional, so `{"status": "ok"}` of a service that is not the API reads as an answer without content.
     """
