@@ -125,6 +125,8 @@ _TYPES = {str: "text", int: "number", float: "number", bool: "true or false"}
 
 def _type(annotation: object) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:  # with limits
+        return _type(arguments[0])
     if origin is typing.Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if origin is tuple:

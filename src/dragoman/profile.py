@@ -52,6 +52,9 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     inline_system_models: re.Pattern[str] = NEVER
     """Models that accept a system message in the middle although there is a field."""
 
+    answer_keys: frozenset[str] = frozenset()
+    """Keys of which every whole answer has one, if the decoder accepts answers without them: what has none, such as
+    the 200 of another service behind the same address, is not an empty answer."""
     usage_details: frozenset[str] = frozenset()
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
     usage_members: frozenset[str] = frozenset()

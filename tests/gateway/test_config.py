@@ -1,6 +1,7 @@
 """The configuration: allowed values, positions of errors, routing of model names, and reloading."""
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,71 @@ MISTAKES = [
     ),
 ]
 
+LIMITS = {
+    "server.max_body": ("-1", "0", "nan", "10000000000000000000000"),
+    "server.request_seconds": ("-1", "0", "nan", "inf"),
+    "server.body_rate": ("-1", "nan"),
+    "server.max_requests": ("-1",),
+    "server.drain_seconds": ("-1", "nan", "inf"),
+    "server.signature_seconds": ("-1", "nan"),
+    "server.lease_seconds": ("0", "nan"),
+    "server.batch_concurrency": ("-1",),
+    "server.batch_bytes": ("-1",),
+    "providers.openai.timeouts.connect": ("-1", "nan"),
+    "providers.openai.timeouts.total": ("0", "nan"),
+    "providers.openai.breaker.failures": ("0", "-1"),
+    "providers.openai.breaker.seconds": ("-1", "nan"),
+    "prices.x.input": ("-1", "nan", "inf"),
+    "prices.x.cached": ("-1", "nan"),
+    "routes.a.max_output_tokens": ("-5", "0"),
+    "routes.a.attempts": ("0", "-1"),
+    "cache.seconds": ("-1", "nan"),
+    "cache.max_bytes": ("-1",),
+    "mcp.rounds": ("-1",),
+    "mcp.call_seconds": ("nan", "0"),
+    "log.max_body": ("-1",),
+}
+"""Numbers with which a limit would limit nothing, or everything: TOML has `nan` and `inf`."""
+REST = {"prices": "output = 1\n", "routes": 'to = "openai/x"\n'}
+
+UNUSABLE = [
+    *(
+        (f'[server]\nkeys = ["good", "{key}"]\n', "2:17: server.keys.1: a key is plain, env:NAME, or sha256: with")
+        for key in ("", "  ", " a", "sha256:", "sha256:é", "sha256:" + "0" * 63, "env:")
+    ),
+    *(
+        (f'[providers."{name}"]\nkind = "openai"\n', f"1:1: providers.{name}: a provider needs a name of printable")
+        for name in ("a/b", "a#b", "")
+    ),
+    ('[providers."a\\n"]\nkind = "openai"\n', "1:1: providers.'a\\n': a provider needs a name of printable"),
+    *(
+        (f'[providers.openai]\nbase_url = "{url}"\n', "2:1: providers.openai.base_url: a base URL begins with http://")
+        for url in ("", "example.com/v1", "ftp://x", "https://", "https:///v1", "file:///etc/passwd")
+    ),
+    (
+        '[providers.openai]\nheaders = { "a b" = "c" }\n',
+        "2:13: providers.openai.headers.a b: not a header that can be sent",
+    ),
+    (
+        '[providers.openai]\nheaders = { a = "b\\r\\nc: d" }\n',
+        "2:13: providers.openai.headers.a: not a header that can be sent",
+    ),
+    (
+        '[routes.a]\nto = [{ model = "openai/x", weight = -1 }]\n',
+        "2:29: routes.a.to.0.weight: expected `float` >= 0",
+    ),
+]
+
+
+@promise("gateway:config-errors")
+@pytest.mark.parametrize("setting", LIMITS)
+def test_numbers_that_limit_nothing_or_everything_are_refused(setting: str) -> None:
+    table, _, name = setting.rpartition(".")
+    for value in LIMITS[setting]:
+        text = f"[{table}]\n{name} = {value}\n{REST.get(table.partition('.')[0], '')}"
+        with pytest.raises(ConfigError, match=rf"^x:2:1: {re.escape(setting)}: expected `"):
+            read_config(text, "x")
+
 
 SLIPS = [
     ("[server]\nprot = 1\n", "server.prot: unknown setting; did you mean 'port'?"),
@@ -88,7 +154,7 @@ def test_errors_about_unknown_names_suggest_a_similar_one(text: str, expected: s
 
 
 @promise("gateway:config-errors")
-@pytest.mark.parametrize(("text", "expected"), MISTAKES)
+@pytest.mark.parametrize(("text", "expected"), [*MISTAKES, *UNUSABLE])
 def test_a_configuration_error_names_its_position(text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, "gateway.toml")

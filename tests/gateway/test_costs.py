@@ -15,7 +15,7 @@ from dragoman.gateway.state.base import OverBudget, Reservation, Store
 from dragoman.ir import Usage
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, send, simulated
-from tests.gateway.scripted_upstream import reply, scripted
+from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.test_failures import chat
 from tests.gateway.test_keys import MODEL, PRICES, create, in_store, key
 from tests.support.databases import Postgres
@@ -139,6 +139,22 @@ def test_compaction_by_a_provider_counts_towards_the_budget(tmp_path: Path) -> N
         assert send(gateway.url, "/v1/responses/compact", body, headers).json == answer
         assert send(gateway.url, "/v1/responses/compact", body, headers).status == 402
         assert gateway.requests(2)[0]["cost"] == pytest.approx(3)
+
+
+@promise("gateway:costs", "gateway:limits")
+def test_an_empty_summary_is_paid_for(tmp_path: Path) -> None:
+    """The client's instructions may ask for one."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("ada", budget=1.0))
+    text = f'[server]\ndatabase = "{address}"\n[prices."m"]\ninput = 1000000\noutput = 1000000\n'
+    with (
+        scripted(reply(completion(""))) as upstream,
+        RunningGateway(configured(text + upstream.table("p"))) as gateway,
+    ):
+        body, headers = {"model": "p/m", "input": "x"}, {"x-api-key": "k-ada"}
+        statuses = [send(gateway.url, "/v1/responses/compact", body, headers).status for _ in range(2)]
+        assert statuses == [502, 402]
+        assert gateway.requests(2)[0]["cost"] == pytest.approx(7)
 
 
 @promise("gateway:costs")

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -167,6 +168,31 @@ def test_descriptions_count_towards_the_storage_limit(files: Files) -> None:
             statuses.append(send(small.url, "/upload/v1beta/files", body, headers=HERE).status)
     assert statuses[0] == 200
     assert statuses[-1] == 413
+
+
+def test_files_that_arrive_together_do_not_exceed_the_storage_limit(files: Files, tmp_path: Path) -> None:
+    """Each alone would fit."""
+    form = b'--a\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--a\r\n'
+    form += FIELD + b'; filename="f"\r\n\r\n' + b"x" * 600_000 + b"\r\n--a--\r\n"
+    table = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\nbatch_bytes = 1000000\n'
+    with (
+        RunningGateway(configured(table + files.table("own", "openai-compatible"))) as small,
+        ThreadPoolExecutor(30) as clients,
+    ):
+        headers = {**HERE, "content-type": FORM}
+        made = list(clients.map(lambda _: send(small.url, "/v1/files", form, headers).status, range(30)))
+        assert sorted(made) == [200] + [413] * 29
+        (stored,) = send(small.url, "/v1/files", headers=HERE, method="GET").json["data"]
+    assert stored["bytes"] == 600_000
+
+
+def test_of_equal_chunks_of_an_upload_that_arrive_together_one_is_taken(gateway: RunningGateway) -> None:
+    start = send(gateway.url, "/upload/v1beta/files", {"file": {}}, headers={**HERE, "x-goog-upload-command": "start"})
+    path = start.headers["x-goog-upload-url"].partition(gateway.url)[2]
+    piece = {"x-goog-upload-command": "upload", "x-goog-upload-offset": "0"}
+    with ThreadPoolExecutor(8) as clients:
+        taken = list(clients.map(lambda _: send(gateway.url, path, b"x" * (1 << 20), headers=piece).status, range(8)))
+    assert sorted(taken) == [200] + [400] * 7
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

@@ -5,7 +5,8 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -15,9 +16,13 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 from websockets.sync.client import connect
 
+from dragoman.errors import DecodeError
 from dragoman.gateway.exchange import ServerLimits
+from dragoman.gateway.model_key import named_models
 from tests.gateway.running import RunningGateway, configured, send
 from tests.gateway.scripted_upstream import reply, scripted
+from tests.gateway.test_keys import create, key
+from tests.support.costs import cpu_seconds, growth
 from tests.support.promises import promise
 from tests.support.waiting import until
 
@@ -359,3 +364,87 @@ def test_incomplete_messages_are_bounded_in_memory_and_in_time(path: str) -> Non
         clients[2].send(json.dumps({"type": "x" * 50_000}))  # whole, so its bytes are free again
         clients[2].send(json.dumps({"type": "x" * 50_000}))
         until(lambda: not budget.used, "complete messages are still counted")
+
+
+FURTHER = (
+    '{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"dear"}}}}}',
+    '{"type":"session.update","session":{"input_audio_transcription":{"m\\u006fdel":"d\\u0065ar"}}}',
+    '{"type":"session.update","session":{"Model" : "dear"}}',
+    '{"type":"session.update","session":{"model":"m","model":"dear"}}',
+    '{"type":"response.create","response":{"models":["m", "dear"]}}',
+)
+SAME = (
+    '{"type":"session.update","session":{"model":"m"}}',
+    '{"type":"session.update","session":{"tools":[{"parameters":{"properties":{"model":{"type":"string"}}}}]}}',
+    '{"type":"conversation.item.create","item":{"content":[{"text":"the \\"model\\":\\"dear\\""}]}}',
+)
+
+
+@promise("gateway:attacks")
+@pytest.mark.parametrize("limits", [{"models": ("p/m",)}, {"budget": 1.0}, {"token_budget": 1_000}], ids=str)
+def test_a_key_with_limits_uses_one_model_in_a_session(limits: dict[str, Any], tmp_path: Path) -> None:
+    """Models that transcribe have other prices, and some report seconds in place of tokens."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("limited", **limits), key("free"))
+    prices = '[prices."p/m"]\ninput = 1\noutput = 1\n'
+    with (
+        running(Upstream(lambda _: [{"type": "ok"}])) as upstream,
+        RunningGateway(configured(f'[server]\ndatabase = "{address}"\n{table(upstream)}{prices}')) as gateway,
+    ):
+        url = gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m"
+        for name, sent in (("free", (*SAME, *FURTHER)), ("limited", SAME)):
+            with connect(url, additional_headers={"authorization": f"Bearer k-{name}"}, proxy=None) as client:
+                for message in sent:
+                    client.send(message)
+                    assert json.loads(client.recv()) == {"type": "ok"}
+        arrived = len(upstream.messages)
+        for message in FURTHER:
+            until(lambda: gateway.running is not None and not gateway.running.gateway.metrics.in_flight, "it ends")
+            with connect(url, additional_headers={"authorization": "Bearer k-limited"}, proxy=None) as client:
+                client.send(message)
+                assert closing(client) == (1011, "this key may not use the model 'dear' in this session")
+        assert len(upstream.messages) == arrived
+
+
+@promise("gateway:attacks")
+@pytest.mark.parametrize("unit", [b'\\"', b'"', b'"model":', b'"model":[', b'[{"model":"'], ids=str)
+def test_models_of_a_message_are_found_in_linear_time(unit: bytes) -> None:
+    def prepare(count: int) -> Callable[[], None]:
+        message = b'{"model":"a' + unit * count
+
+        def read() -> None:
+            with suppress(DecodeError):
+                list(named_models(message))
+
+        return read
+
+    assert not growth(prepare, 2_000, 64_000, cpu_seconds).is_steep
+
+
+def test_a_key_may_transcribe_with_another_model_that_it_may_use(tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("both", models=("p/m", "p/dear")))
+    with (
+        running(Upstream(lambda _: [{"type": "ok"}])) as upstream,
+        RunningGateway(configured(f'[server]\ndatabase = "{address}"\n{table(upstream)}')) as gateway,
+    ):
+        url = gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m"
+        with connect(url, additional_headers={"authorization": "Bearer k-both"}, proxy=None) as client:
+            client.send(FURTHER[0])
+            assert json.loads(client.recv()) == {"type": "ok"}
+
+
+def test_tokens_of_transcriptions_are_counted() -> None:
+    usage = {"type": "tokens", "input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
+    transcribed = {"type": "conversation.item.input_audio_transcription.completed", "usage": usage}
+    timed = {**transcribed, "usage": {"type": "duration", "seconds": 3.0}}
+    with (
+        running(Upstream(lambda _: [transcribed, timed, DONE])) as upstream,
+        RunningGateway(configured(table(upstream))) as gateway,
+    ):
+        with connect(gateway.url.replace("http", "ws") + "/v1/realtime?model=p/m", proxy=None) as client:
+            client.send("{}")
+            for _ in range(3):
+                client.recv()
+        (line,) = gateway.requests(1)
+    assert (line["tokens"]["input"], line["tokens"]["output"]) == (18, 7)

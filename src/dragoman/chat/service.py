@@ -107,6 +107,10 @@ class ChatService:
         finally:
             self._readers.remove(reader)
 
+    @property
+    def watchers(self) -> int:
+        return len(self._readers)
+
     async def events(self) -> AsyncIterator[AnyChatEvent]:
         """Events as they happen, as an iterator. Those before its first step are not included."""
         queue: asyncio.Queue[AnyChatEvent] = asyncio.Queue()

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Raw, Struct, structs
 
 import dragoman
@@ -239,7 +240,8 @@ class RemoteDriver(TypedQueries):
         except DecodeError as error:
             unread = Failure("server", f"the answer does not follow its format: {error}", call.status)
             raise error_of(channel, failure_within(channel, call, body) or unread) from error
-        failure = failure_within(channel, call, body) or failure_in(completion)
+        failure = failure_within(channel, call, body) or missing_answer(channel, completion, body)
+        failure = failure or failure_in(completion)
         if failure is not None:
             raise provider_error(error_of(channel, failure).failure, provider=channel.provider.name, partial=completion)
         return with_own_names(completion, call.request, channel.codec)
@@ -365,6 +367,28 @@ def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
     except (ValueError, RecursionError):
         return None
     return structs.replace(failure, request_id=failure.request_id or _request_id(channel.provider, call.headers))
+
+
+def missing_answer(channel: Channel, completion: Completion, body: bytes) -> Failure | None:
+    """The failure of a JSON object that is not an answer of this API, although its decoder found nothing wrong.
+
+    Most keys are optional, so `{"status": "ok"}` of a service that is not the API reads as an answer without content.
+    """
+    keys = channel.codec.profile.answer_keys
+    if not keys or completion.finish_reason == "error" or any(message.parts for message in completion.messages):
+        return None
+    try:
+        fields = _fields(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # not stricter than the decoder
+        return None
+    if any(bytes(fields.get(key, _NULL)) != b"null" for key in keys):
+        return None
+    words = " and no ".join(repr(key) for key in sorted(keys))
+    return Failure("server", f"the answer does not follow its format: it has no {words}")
+
+
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+_NULL = Raw(b"null")
 
 
 def _unreadable_failure(body: bytes, status: int) -> Failure:

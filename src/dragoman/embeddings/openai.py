@@ -34,7 +34,7 @@ class RequestWire(Struct):
 
 class EmbeddingWire(Struct):
     embedding: list[float] | str
-    index: int = 0
+    index: int | None = None
     object: str = "embedding"
 
 
@@ -91,14 +91,28 @@ def encode_request(request: EmbeddingRequest, paths: Mapping[str, str]) -> Encod
 
 def decode_response(body: bytes, headers: Mapping[str, str]) -> EmbeddingResponse:  # noqa: ARG001 - as in all
     wire = read_wire(body, ResponseWire, NAME)
-    ordered = sorted(wire.data, key=lambda one: one.index)
-    vectors = (one.embedding for one in ordered)
+    vectors = (one.embedding for one in _in_order(wire.data))
     return EmbeddingResponse(
         vectors=tuple(floats_of(one, NAME) if isinstance(one, str) else tuple(one) for one in vectors),
         model=wire.model or None,
         input_tokens=None if wire.usage is None else wire.usage.prompt_tokens,
         id=wire.id or None if isinstance(wire.id, str) else None,
     )
+
+
+def _in_order(data: list[EmbeddingWire]) -> list[EmbeddingWire]:
+    """The vectors in the order of the texts: by index, or as they come if the server gives none.
+
+    Raises `DecodeError` for indexes that leave open which text a vector belongs to.
+    """
+    indexes = [one.index for one in data]
+    if not any(index is not None for index in indexes):
+        return data
+    ordered = sorted(data, key=lambda one: -1 if one.index is None else one.index)
+    for place, one in enumerate(ordered):
+        if one.index != place:
+            raise DecodeError(path="$.data", expected="each index once", got=f"{one.index} for {place}", source=NAME)
+    return ordered
 
 
 def encode_response(answer: EmbeddingResponse, request: EmbeddingRequest) -> bytes:

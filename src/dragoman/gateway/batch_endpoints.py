@@ -195,6 +195,14 @@ async def _check_room(request: PassedRequest, size: int) -> None:
         raise BadBody(Failure("rate_limit", words, 429, retry_after=60.0))
 
 
+async def _put_new(request: PassedRequest, stored: Stored, content: bytes) -> None:
+    """Store a new object if there is room for it. Raises `BadBody`."""
+    batches = request.gateway.batches
+    async with batches.turn(stored.owner):
+        await _check_room(request, len(content))
+        await batches.store.put(stored, content)
+
+
 def _new(request: PassedRequest, part: str, about: object, **fields: Any) -> Stored:
     shape = request.shape
     prefix = shape.file_prefix if part == "file" else shape.batch_prefix
@@ -235,10 +243,9 @@ async def _create_file(request: PassedRequest) -> bool | Plan:
             len(body), _with_upstream_models, request, file.content, body, models
         )
         return plan
-    await _check_room(request, len(file.content))
     about = FileAbout(name=file.filename or "", purpose="batch", size=len(file.content))
     stored = _new(request, "file", about)
-    await request.gateway.batches.store.put(stored, file.content)
+    await _put_new(request, stored, file.content)
     request.send(_show_file(request, stored))
     return True
 
@@ -301,17 +308,13 @@ async def _send_results(request: PassedRequest, batch: str, outcomes: tuple[str,
 
 async def _upload(request: PassedRequest) -> bool:
     head = request.exchange.head
-    store = request.gateway.batches.store
     upload = head.parameters.get("upload_id", "")
     if upload.startswith("here-"):
-        stored = await store.find(f"files/{upload.removeprefix('here-')}", request.caller.id)
-        if stored is None or about_file(stored.about).expected is None:
-            raise UnknownResponse(Failure("not_found", "The upload does not exist or is finished.", 404))
-        await _continue_upload(request, stored)
+        async with request.gateway.batches.turn(request.caller.id):
+            await _continue_upload(request, f"files/{upload.removeprefix('here-')}")
         return True
     if not request.wants_here and (request.wants_other or _has_upstream(request)):
         return False
-    await _check_room(request, 0)
     given = _described_file(request.exchange.body)
     size = head.headers.get("x-goog-upload-header-content-length", "")
     about = FileAbout(
@@ -320,7 +323,7 @@ async def _upload(request: PassedRequest) -> bool:
         expected=_count(size),
     )
     stored = _new(request, "file", about)
-    await store.put(stored, b"")
+    await _put_new(request, stored, b"")
     key = presented_key(head)  # Google's SDK sends the bytes without a key, to the URL that it received
     query = {"upload_id": f"here-{stored.id.partition('/')[2]}", "upload_protocol": "resumable"}
     url = f"{address_of(head)}{head.path}?{urlencode(query | ({'key': key} if key else {}))}"
@@ -352,8 +355,12 @@ def _described_file(body: bytes) -> _GivenFile:
         raise refuse(str(error)) from None
 
 
-async def _continue_upload(request: PassedRequest, stored: Stored) -> None:
-    store, head, about = request.gateway.batches.store, request.exchange.head, about_file(stored.about)
+async def _continue_upload(request: PassedRequest, id: str) -> None:
+    store, head = request.gateway.batches.store, request.exchange.head
+    stored = await store.find(id, request.caller.id)
+    if stored is None or about_file(stored.about).expected is None:
+        raise UnknownResponse(Failure("not_found", "The upload does not exist or is finished.", 404))
+    about = about_file(stored.about)
     commands = {word.strip() for word in head.headers.get("x-goog-upload-command", "").split(",")}
     if head.headers.get("x-goog-upload-offset", "0") != str(about.size):
         raise refuse(f"The offset is wrong: {about.size} bytes have arrived.")
@@ -399,7 +406,6 @@ async def _create_batch(request: PassedRequest) -> bool | Plan:
             words = "Batches of a key with limits are run by this gateway, which has to keep their files."
             raise refuse(f"{words} Upload and create them with the header {PROVIDER_HEADER}: {THIS_GATEWAY}.")
         return created
-    await _check_room(request, len(created.content))
     about = created.about
     runner, grant = request.gateway.batches, request.caller.grant
     now = time.time()
@@ -409,7 +415,7 @@ async def _create_batch(request: PassedRequest) -> bool | Plan:
     if about.problems:
         state, about.ending, about.ended_at = "ended", "failed", now
     stored = _new(request, "batch", about, state=state)
-    await runner.store.put(stored, b"" if about.problems else created.content)
+    await _put_new(request, stored, created.content if state == "open" else b"")
     runner.wake()
     request.send(await _render_batch(request, stored))
     return True

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -126,6 +127,11 @@ class BatchRunner:
         self._news = asyncio.Event()
         self._is_closing = False
         self._tending: asyncio.Task[None] | None = None
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, owner: str) -> asyncio.Lock:
+        """Return the lock of an owner: requests at the same time must not all find the same room for their files."""
+        return self._turns.setdefault(owner, asyncio.Lock())
 
     @property
     def is_enabled(self) -> bool:

@@ -10,10 +10,10 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.drivers.providers import ALIASES, PROVIDERS
@@ -24,6 +24,13 @@ class ConfigError(Exception):
     """`file:line:column: what is wrong`."""
 
 
+# Limits also refuse `nan` and `inf`, which TOML has: compared with either, no time or count is ever too large.
+_MOST_SECONDS, _MOST_COUNT = 1e9, 1 << 53
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=_MOST_SECONDS)]
+_SecondsOrZero: TypeAlias = Annotated[float, Meta(ge=0, le=_MOST_SECONDS)]
+_Count: TypeAlias = Annotated[int, Meta(ge=1, le=_MOST_COUNT)]
+_CountOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST_COUNT)]
+_Amount: TypeAlias = Annotated[float, Meta(ge=0, le=1e12)]
 Effort: TypeAlias = Literal["off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
@@ -41,39 +48,41 @@ class Server(_Table, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Keys that clients must send: plain, `env:NAME`, or `sha256:HEX`. Without keys here and in the database, none is
     required."""
-    max_body: int = 64 << 20
+    max_body: _Count = 64 << 20
     """Maximum bytes of one request, compressed and decompressed; larger ones get a 413."""
-    max_buffered: int = 256 << 20
+    max_buffered: _Count = 256 << 20
     """Maximum bytes of all request bodies in memory; further requests get a 503. The same limit applies to answers
     that clients do not read; beyond it, the connections with the most unread bytes are closed."""
-    request_seconds: float = 300.0
+    request_seconds: _Seconds = 300.0
     """Seconds for a client to send a whole request; slower ones get a 408."""
-    body_rate: float = 1024.0
+    body_rate: _Amount = 1024.0
     """Minimum bytes per second at which a request body must arrive, over ten seconds; slower ones get a 408."""
     tls_cert: str = ""
     """A file with the certificate chain (PEM), to serve HTTPS; empty serves HTTP."""
     tls_key: str = ""
     """The file with the private key (PEM); empty if the file of the certificate contains it."""
-    max_requests: int = 2_000
+    max_requests: _CountOrZero = 2_000
     """Maximum number of requests in progress; further ones get a 503."""
-    drain_seconds: float = 30.0
+    drain_seconds: _SecondsOrZero = 30.0
     """Seconds for answers in progress to end after SIGTERM."""
     database: str = ""
     """Store of keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty: in memory."""
     usage: bool = True
     """Whether usage of requests without a key is written to the database, too."""
-    signature_seconds: float = 7 * 86_400.0
+    signature_seconds: _SecondsOrZero = 7 * 86_400.0
     """Seconds that vendors' signatures are stored for clients of other formats; 0 sends them to clients instead."""
     limits: str = ""
     """Store of rates and concurrency: `redis://…`, `env:NAME`, or `memory` per process; empty: the `database`."""
-    lease_seconds: float = 15.0
+    lease_seconds: _Seconds = 15.0
     """Seconds for which a running request still counts after its gateway died."""
-    batch_concurrency: int = 4
+    batch_concurrency: _CountOrZero = 4
     """Concurrent requests, per process, of batches that the gateway runs itself; 0 turns these batches off."""
-    batch_seconds: float = 86_400.0
+    batch_seconds: _SecondsOrZero = 86_400.0
     """Seconds after which requests of a batch that have not started expire."""
-    batch_bytes: int = 1 << 30
+    batch_bytes: _CountOrZero = 1 << 30
     """Maximum bytes of files and batches that are stored for one key."""
+    chat_bytes: _CountOrZero = 64 << 20
+    """Maximum bytes of conversations on the page that are stored for one key, each at most 16 MiB."""
     log: Literal["auto", "json", "text", "off"] = "auto"
     """How requests are logged to standard error: `auto` is `text` on a terminal and `json` elsewhere."""
     origins: tuple[str, ...] = ()
@@ -85,22 +94,22 @@ class Server(_Table, frozen=True, kw_only=True):
 class TimeLimits(_Table, frozen=True, kw_only=True):
     """Time limits for requests to a provider, in seconds."""
 
-    connect: float = 10.0
+    connect: _Seconds = 10.0
     """Until the connection is open."""
-    first_byte: float = 600.0
+    first_byte: _Seconds = 600.0
     """Until the first byte of the answer."""
-    between_bytes: float = 120.0
+    between_bytes: _Seconds = 120.0
     """Between two chunks of the answer."""
-    total: float | None = None
+    total: _Seconds | None = None
     """For the whole answer; unlimited by default."""
 
 
 class BreakerTable(_Table, frozen=True, kw_only=True):
     """The circuit breaker. Each model of the provider has its own."""
 
-    failures: int = 5
+    failures: _Count = 5
     """Failures in a row that open it."""
-    seconds: float = 10.0
+    seconds: _SecondsOrZero = 10.0
     """Seconds that it stays open before one request may try the model again."""
 
 
@@ -140,7 +149,7 @@ class Weighted(_Table, frozen=True, kw_only=True):
 
     model: str
     """`provider/model`, or the name of another route."""
-    weight: float = 1.0
+    weight: _Amount = 1.0
     """How often it is chosen, relative to the others."""
 
 
@@ -153,7 +162,7 @@ class RouteTable(_Table, frozen=True, kw_only=True):
     """Models to try in order when the target fails."""
     strict: bool = False
     """Refuse requests whose translation would lose something."""
-    max_output_tokens: int | None = None
+    max_output_tokens: _Count | None = None
     """The maximum output tokens; also the default if the client sets none."""
     reasoning: Effort | None = None
     """The reasoning effort if the client sets none."""
@@ -161,35 +170,35 @@ class RouteTable(_Table, frozen=True, kw_only=True):
     """Mark requests for the prompt cache of Anthropic and Bedrock with this lifetime, if the client sets no mark."""
     drop: tuple[str, ...] = ()
     """Settings that are never forwarded, by their names in the intermediate format."""
-    attempts: int = 3
+    attempts: _Count = 3
     """Total attempts at the same model, if a request was provably not processed."""
 
 
 class Price(_Table, frozen=True, kw_only=True):
     """What a model costs for a million tokens, by `provider/model` or by the model alone."""
 
-    input: float
+    input: _Amount
     """Tokens of the request."""
-    output: float
+    output: _Amount
     """Tokens of the answer."""
-    cached: float | None = None
+    cached: _Amount | None = None
     """Tokens read from the provider's cache; defaults to `input`."""
-    cache_written: float | None = None
+    cache_written: _Amount | None = None
     """Tokens written to the provider's cache; defaults to `input`."""
 
 
 class CacheTable(_Table, frozen=True, kw_only=True):
     """The response cache: equal requests to the same model get the same answer, even in different formats."""
 
-    seconds: float = 0.0
+    seconds: _SecondsOrZero = 0.0
     """Seconds for which an answer is reused; 0 turns the cache off."""
     store: str = "memory"
     """`memory` per process, `database` (that of `server.database`), `redis://…` or `env:NAME`."""
     shared: bool = False
     """Whether clients with different keys get each other's answers; if not, each key has its own."""
-    max_bytes: int = 64 << 20
+    max_bytes: _CountOrZero = 64 << 20
     """Maximum bytes of all answers, in memory or in the database. For Redis, set its `maxmemory`."""
-    max_answer: int = 1 << 20
+    max_answer: _CountOrZero = 1 << 20
     """Maximum bytes of one answer; larger ones are not cached."""
 
 
@@ -219,15 +228,15 @@ class McpTable(_Table, frozen=True, kw_only=True):
 
     serve: bool = False
     """Serve the gateway itself as an MCP server at `/mcp`: ask a model, convert a body, and the tools of `servers`."""
-    rounds: int = 8
+    rounds: _CountOrZero = 8
     """Maximum rounds of tool calls of one request; after them the model has to answer without tools."""
-    calls: int = 32
+    calls: _CountOrZero = 32
     """Maximum tool calls of one request, in all rounds together."""
-    call_seconds: float = 60.0
+    call_seconds: _Seconds = 60.0
     """Time limit of one call."""
-    connect_seconds: float = 30.0
+    connect_seconds: _Seconds = 30.0
     """Time limit for a server to start."""
-    max_result: int = 65_536
+    max_result: _CountOrZero = 65_536
     """Maximum characters of one result; longer ones are truncated."""
     servers: dict[str, McpServerTable] = {}
     """The servers, each as a table: `[mcp.servers.NAME]`."""
@@ -240,7 +249,7 @@ class LogTable(_Table, frozen=True, kw_only=True):
     """Write lines of JSON to this file instead of standard error. It may be moved at any time (log rotation)."""
     bodies: bool = False
     """Also log what clients sent and received. Keys are removed; prompts and answers are not."""
-    max_body: int = 16_384
+    max_body: _CountOrZero = 16_384
     """Maximum characters of each body in the log."""
 
 
@@ -349,7 +358,7 @@ def _syntax(message: str, text: str, file: str) -> str:
 
 def _wrong(text: str, file: str, path: Path, words: str) -> ConfigError:
     line, column = position_of(text, path)
-    where = ".".join(str(step) for step in path)
+    where = ".".join(one if (one := str(step)).isprintable() else ascii(one) for step in path)
     return ConfigError(f"{file}:{line}:{column}: {where + ': ' if where else ''}{words}")
 
 
@@ -403,14 +412,21 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+_KEY = re.compile(r"sha256:[0-9a-fA-F]{64}|env:\S+|(?!sha256:|env:)\S(?:.*\S)?")
+_URL = re.compile(r"(?:https?|local)://[^\s/?#]", re.IGNORECASE)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
 def _mistakes(config: Config) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     for name, table in config.providers.items():
-        kind = table.kind or name
-        if ALIASES.get(kind, kind) not in PROVIDERS:
-            found.append((("providers", name, *(("kind",) if table.kind else ())), _no_provider(kind)))
-        if table.api_key is not None and table.api_keys:
-            found.append((("providers", name, "api_keys"), "either api_key or api_keys"))
+        found += [(("providers", name, *path), words) for path, words in _provider_mistakes(name, table)]
+    found += [
+        (("server", "keys", place), "a key is plain, env:NAME, or sha256: with 64 hexadecimal digits")
+        for place, key in enumerate(config.server.keys)
+        if not _KEY.fullmatch(key)
+    ]
     known = {*PROVIDERS, *ALIASES, *config.providers}
     for name, route in config.routes.items():
         place: Path = ("routes", name)
@@ -435,6 +451,21 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
     if not 0 <= config.server.port < 1 << 16:
         found.append((("server", "port"), "a port is a number from 0 to 65535"))
     return found
+
+
+def _provider_mistakes(name: str, table: ProviderTable) -> Iterator[tuple[Path, str]]:
+    kind = table.kind or name
+    if ALIASES.get(kind, kind) not in PROVIDERS:
+        yield ("kind",) if table.kind else (), _no_provider(kind)
+    if table.api_key is not None and table.api_keys:
+        yield ("api_keys",), "either api_key or api_keys"
+    if not name or not name.isprintable() or set(name) & set("/#"):
+        yield (), "a provider needs a name of printable characters without / and #"
+    if table.base_url is not None and not _URL.match(table.base_url):
+        yield ("base_url",), "a base URL begins with http:// or https:// and a host"
+    for header, value in table.headers.items():
+        if not _HEADER.fullmatch(header) or not _HEADER_VALUE.fullmatch(value):  # every request would fail
+            yield ("headers", header), "not a header that can be sent"
 
 
 def _no_provider(kind: str) -> str:

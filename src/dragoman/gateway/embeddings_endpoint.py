@@ -11,7 +11,8 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from msgspec import Struct, structs
+import msgspec
+from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.embed import AT_A_TIME, embedding_call
@@ -41,6 +42,10 @@ _LARGEST_ANSWER = 256 << 20
 _DIGITS = 12
 """Approximate bytes of one number in an answer."""
 _JSON = {"content-type": "application/json"}
+_VECTORS = ("data", "embeddings", "embedding", "predictions", "embeddingsByType")
+"""The keys of vectors in the answers of all APIs."""
+_NONE = Raw(b"null")
+_answer = msgspec.json.Decoder(dict[str, Raw] | list[Raw]).decode
 
 
 class _Answered(Struct, frozen=True):
@@ -164,6 +169,15 @@ def _passes_unchanged(endpoint: Endpoint, body: bytes, model: str, candidate: Ca
     return suits and same_place and (model == candidate.model or "batchEmbedContents" not in endpoint.path)
 
 
+def _has_vectors(content: bytes) -> bool:
+    """Whether this is whole JSON with vectors, also of kinds that cannot be translated."""
+    try:
+        found = _answer(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(found, list) or any(bytes(found.get(name, _NONE)) != b"null" for name in _VECTORS)
+
+
 async def _pass_on(
     gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, candidate: Candidate
 ) -> _Answered:
@@ -181,7 +195,7 @@ async def _pass_on(
     call = structs.replace(Call.about(http, channel.timeouts), encoded=Encoded(body))
     content, headers = await _send(gateway, call, candidate, same=True)
     failure = await off_loop_if_large(len(content), failure_within, channel, call, content)
-    if failure is None and content.lstrip()[:1] not in {b"{", b"["}:
+    if failure is None and not await off_loop_if_large(len(content), _has_vectors, content):
         failure = Failure("server", "the upstream's answer does not follow its format", 502)
     if failure is not None:
         raise error_of(channel, failure)

@@ -19,6 +19,8 @@ _MARGIN = 4 / 3
 """Input token estimates are off by up to about 20 %; a reservation should rather be too large than too small."""
 EXPECTED_OUTPUT = 4_096
 """Output tokens to expect if neither the client nor the route limits them."""
+_MOST_TOKENS = 1 << 40
+"""More than any model writes; databases hold no larger numbers than 2^63."""
 ESTIMATE_HEADER = "x-dragoman-estimate"
 """A request with this header is not sent to a provider: the answer is what it would use and cost."""
 
@@ -57,8 +59,9 @@ def expected_use(client_request: ClientRequest, plan: Plan, prices: PriceList) -
     """Estimate what a request will use and cost. Raises `DecodeError` for an invalid request."""
     request = client_request.decode()
     limits = (request.max_output_tokens, plan.settings.max_output_tokens)
-    given = [limit for limit in limits if limit is not None]
-    output = (min(given) if given else EXPECTED_OUTPUT) * (request.candidates or 1)
+    # Some servers take a negative limit for none. As a reservation it would make room for other requests.
+    given = [limit for limit in limits if limit is not None and limit > 0]
+    output = min((min(given) if given else EXPECTED_OUTPUT) * max(request.candidates or 1, 1), _MOST_TOKENS)
     return expected_at(plan.candidates, round(estimate(client_request.body) * _MARGIN), output, prices)
 
 

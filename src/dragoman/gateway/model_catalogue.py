@@ -14,7 +14,7 @@ from dragoman.drivers.model_listing import list_models
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
 from dragoman.gateway.access import Caller
-from dragoman.gateway.routing import Place, Router
+from dragoman.gateway.routing import Place, Router, is_name
 from dragoman.gateway.upstreams import open_upstreams
 
 _FRESH = 300.0
@@ -90,7 +90,7 @@ async def _of_place(place: Place) -> Sequence[str]:
         upstream = open_upstreams(place.name, place.provider, place.options, place.keys[:1], place.breaker)[0]
         channel = structs.replace(upstream.channel, timeouts=_TIMEOUTS)
         try:
-            return await list_models(channel)
+            return [name for name in await list_models(channel) if is_name(name)]
         finally:
             await channel.transport.close()
     except (DragomanError, OSError):

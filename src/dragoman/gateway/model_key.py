@@ -16,10 +16,16 @@ from dragoman.ir.values import encode_json
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _entries = msgspec.json.Decoder(list[Raw]).decode
 _text = msgspec.json.Decoder(str).decode
+_any = msgspec.json.Decoder(Raw).decode
 
 _MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_TEXTS = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*"|\[\s*"[^\]]*)')
+_MENTIONS = re.compile(rb'(?i)"models?"|\\u00')
+_LONGEST_KEY = 40
+"""Bytes of the longest spelling of `"models"`: each letter as an escape."""
 _COLON = re.compile(rb"\s*:")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _WANTED = "one model, under `model`"
@@ -70,6 +76,32 @@ def _members(value: Raw | None) -> dict[str, Raw]:
     with suppress(msgspec.ValidationError):
         return {} if value is None else _object(value)
     return {}
+
+
+def named_models(body: bytes) -> Iterator[str]:
+    """Yield the models that any part of a JSON text names, at any depth, as text or in a list of texts.
+
+    Keys are compared without case, and however they are escaped. An object under `model` is a schema or the like.
+    Raises `DecodeError` for a text that mentions a model and is not JSON: another parser might read it otherwise.
+    """
+    if not _MENTIONS.search(body):
+        return
+    try:
+        _any(body)  # the patterns below take linear time only for JSON
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
+    for token in _TOKEN.finditer(body):
+        if token[0][:1] == b'"' and len(token[0]) <= _LONGEST_KEY:
+            value = _TEXTS.match(body, token.end())
+            if value is not None and _decoded(token[0]).lower() in _MODEL_NAMES:
+                yield from map(_decoded, _STRING.findall(value[1]))
+
+
+def _decoded(quoted: bytes) -> str:
+    try:
+        return _text(quoted)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return quoted.decode("utf-8", "replace")
 
 
 def with_model(body: bytes, old: str, new: str) -> bytes:

@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
@@ -76,6 +77,8 @@ _SENT = (
     "anthropic-beta",
 )
 _UPLOADING = "x-goog-upload-"
+_MOST_UPLOADING = 20
+"""Such headers that are returned; Google sends six. Some clients refuse an answer with more than 100 of all kinds."""
 _BACK = (
     "content-disposition",
     "content-range",
@@ -384,11 +387,15 @@ _UPLOAD_URL = "x-goog-upload-url"
 
 
 def _upload_url(url: str, head: Head, base_url: str) -> str:
-    """Return the URL for the bytes of an upload, pointing to this gateway.
+    """Return the URL for the bytes of an upload, pointing to this gateway. Raises `Denied` for an invalid one.
 
     Google's SDK sends the bytes to this URL without a key, so the client's own key is added to it.
     """
-    given, base = urlsplit(url), urlsplit(base_url)
+    try:
+        given = urlsplit(url)
+    except ValueError:
+        raise Denied(Failure("server", "the upstream's answer names an upload URL that is none", 502)) from None
+    base = urlsplit(base_url)
     if given.netloc != base.netloc or "host" not in head.headers:
         return url
     own_url = urlsplit(address_of(head))
@@ -399,7 +406,8 @@ def _upload_url(url: str, head: Head, base_url: str) -> str:
 
 def back_headers(headers: Mapping[str, str], record: Record, channel: Channel) -> dict[str, str]:
     kept = {name: headers[name] for name in _BACK if name in headers}
-    kept |= {name: value for name, value in headers.items() if name.startswith(_UPLOADING)}
+    uploading = (name for name in headers if name.startswith(_UPLOADING))
+    kept |= {name: headers[name] for name in islice(uploading, _MOST_UPLOADING)}
     kept = kept_headers(headers, channel) | without_keys_in(kept, channel)
     upstream = f"{record.upstream}/{record.target}" if record.target else record.upstream
     return {**record.id_headers, **kept, **INERT, "x-request-id": record.id, "x-dragoman-upstream": upstream}

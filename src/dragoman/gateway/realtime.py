@@ -18,12 +18,15 @@ from msgspec import Meta, Raw, Struct
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.transport import HttpRequest
+from dragoman.errors import DecodeError
 from dragoman.gateway.access import Caller
 from dragoman.gateway.answer_keys import without_keys
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.exchange import Exchange, Gone
 from dragoman.gateway.expected_cost import everything_left, with_prices
 from dragoman.gateway.http_request import BadBody, Head
+from dragoman.gateway.model_key import named_models
+from dragoman.gateway.relay import off_loop_if_large
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate
 from dragoman.ir import Failure, Usage
@@ -44,6 +47,7 @@ _BROKEN = frozenset({1006, 1015})
 """Codes that stand for a broken connection, and for a close without a code, are never sent (RFC 6455, 7.4.1)."""
 _NAMES = 2
 """How many keys named `setup` or `model`, in any case, the first message has. With more it would be ambiguous."""
+_LONGEST_NAME = 80
 _PASSED = ("openai-beta", "openai-safety-identifier")
 
 
@@ -65,11 +69,16 @@ class _Response(Struct):
     usage: _Counts | None = None
 
 
+_TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
+
+
 class _Event(Struct):
     """The keys of an upstream's messages that the gateway reads: token counts."""
 
     type: str = ""
     response: _Response | None = None
+    usage: _Counts | None = None
+    """Of a transcription, which is not part of a response."""
     usage_metadata: _Tokens | None = msgspec.field(name="usageMetadata", default=None)
 
 
@@ -148,8 +157,9 @@ class _Session:
                     candidate, first = self._set_up(await asyncio.wait_for(anext(messages), _FIRST_MESSAGE))
                 async with await self._connect(head, candidate) as upstream:
                     if first is not None:
+                        self._check_models(first, candidate)
                         await upstream.send(first)
-                    await self._pump(messages, upstream, candidate.upstream.channel)
+                    await self._pump(messages, upstream, candidate)
         except (TimeoutError, StopAsyncIteration):  # the latter if the client closes before its first message
             over = "the session has reached its time limit"
             self._client.close(1001, over if limit.expired() else "the first message did not arrive in time")
@@ -204,11 +214,33 @@ class _Session:
         except TimeoutError:  # the time limit of the session is reported differently
             raise ConnectionError(f"no WebSocket connection to {channel.base_url} in {_CONNECTING:g} s") from None
 
-    async def _pump(self, messages: AsyncIterator[str | bytes], upstream: ClientConnection, channel: Channel) -> None:
+    def _check_models(self, message: str | bytes, candidate: Candidate) -> None:
+        """Refuse further models to keys with limits, such as one that transcribes. Raises `BadBody`."""
+        caller = self._caller
+        if not caller.is_restricted:
+            return
+        place = candidate.upstream.place
+        try:
+            named = list(named_models(message.encode() if isinstance(message, str) else message))
+        except DecodeError as error:
+            raise BadBody(Failure("invalid_request", str(error), 400)) from None
+        for model in named:
+            name = model.removeprefix("models/")
+            if name in {"", candidate.model}:
+                continue
+            if caller.has_budget or not (caller.allows(name) or caller.allows(f"{place}/{name}")):
+                words = f"this key may not use the model {name[:_LONGEST_NAME]!r} in this session"
+                raise BadBody(Failure("permission", words, 403))
+
+    async def _pump(
+        self, messages: AsyncIterator[str | bytes], upstream: ClientConnection, candidate: Candidate
+    ) -> None:
         """Relay messages until either side closes; then close the other one too."""
+        channel: Channel = candidate.upstream.channel
 
         async def onward() -> None:
             async for message in messages:
+                await off_loop_if_large(len(message), self._check_models, message, candidate)
                 await upstream.send(message)
 
         async def back() -> None:
@@ -231,7 +263,7 @@ class _Session:
 
     def _count(self, message: str | bytes) -> None:
         text = message if isinstance(message, str) else message.decode("utf-8", "replace")
-        if "response.done" not in text and "usageMetadata" not in text:
+        if "response.done" not in text and "usageMetadata" not in text and _TRANSCRIBED not in text:
             return
         try:
             event = _event(message)
@@ -240,6 +272,9 @@ class _Session:
         if event.response is not None and event.response.usage is not None:
             self._input += event.response.usage.input_tokens
             self._output += event.response.usage.output_tokens
+        elif event.usage is not None and event.type == _TRANSCRIBED:
+            self._input += event.usage.input_tokens
+            self._output += event.usage.output_tokens
         elif event.usage_metadata is not None:
             self._input += event.usage_metadata.prompt_token_count
             self._output += event.usage_metadata.response_token_count

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from dragoman.drivers.base import failure_in
-from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
+from dragoman.drivers.remote import Call, Channel, error_of, failure_within, missing_answer, send_once
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole, transport_error
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded, ProviderError, provider_error
@@ -236,6 +236,9 @@ class Relay:
         except (DecodeError, EncodeError) as error:
             raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
+        missing = None if stated is not None else missing_answer(upstream_call.channel, completion, body)
+        if missing is not None:
+            raise _invalid_answer(upstream_call, missing)
         failure = stated or failure_in(completion)
         # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
         if failure is not None and not (

@@ -100,10 +100,9 @@ async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
         )
         answered = await gateway.relay.ask(sent, plan, record)
         assert isinstance(answered, WholeAnswer)  # noqa: S101 - the call does not stream
-        compacted = _compaction(answered, items)
         record.usage = answered.completion.usage if answered.completion else None
-        await gateway.settle(caller, record)
-        _put(exchange, record, compacted)
+        await gateway.settle(caller, record)  # first: the provider is paid for an empty summary, too
+        _put(exchange, record, _compaction(answered, items))
     finally:
         caller.leave()
 

@@ -49,7 +49,7 @@ LARGEST_PIECE = 256 << 10
 _TICK = 0.05
 _JUST_USED = 0.005
 """A connection that was idle for less than this many seconds is not checked for being closed by the server."""
-_FINAL = 200
+_INFORMATIONAL, _FINAL = 100, 200
 _BODILESS = frozenset({204, 304})
 _OPENING_LINES = 2
 """Lines that `_parse_target` returns."""
@@ -189,6 +189,8 @@ class UpstreamConnection(BufferedReader):
         self._in_head = False
         status = self._parser.get_status_code()
         if status < _FINAL:
+            if status < _INFORMATIONAL:
+                raise BadAnswer(f"the status of the answer is {status}")
             return
         self._head_size = 0
         if len(self._pairs) > MAX_HEADERS:

@@ -19,7 +19,7 @@ from dragoman.chat.stores import Changed as ChangedElsewhere
 from dragoman.chat.tokens import DoesNotFit
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
-from dragoman.web.conversation_hub import ConversationHub, OpenConversation
+from dragoman.web.conversation_hub import ConversationHub, NoRoom, OpenConversation
 from dragoman.web.message_translation import translate_turn
 from dragoman.web.models import FOREIGN_FORMATS
 from dragoman.web.site import API, Handler, PageSection, Problems, Route, json_body, send_json
@@ -31,6 +31,7 @@ _PROBLEMS: Problems = (
     (AlreadyThere, 409),
     (ChangedElsewhere, 409),
     (DoesNotFit, 413),
+    (NoRoom, 413),
     (Unreadable, 422),
 )
 
@@ -73,7 +74,10 @@ def chat(hub_of: Callable[[Head], Awaitable[ConversationHub]], streams: Streams)
 
     def handler(answer: Answer) -> Handler:
         async def handle(exchange: Exchange, names: Mapping[str, str]) -> None:
-            await answer(ChatRequest(exchange, names, await hub_of(exchange.head), streams))
+            request = ChatRequest(exchange, names, await hub_of(exchange.head), streams)
+            if answer in _GROWING:
+                request.hub.check_room(len(exchange.body), names.get("id"))
+            await answer(request)
 
         return handle
 
@@ -255,6 +259,8 @@ async def events(request: ChatRequest) -> None:
         await stream.run(request.exchange)
 
 
+_GROWING = frozenset({create, change, send, retry})
+"""What makes the stored conversations larger."""
 _ONE = "/conversations/{id}"
 _ROUTES: tuple[tuple[str, str, Answer], ...] = (
     ("GET", "/state", state),

@@ -21,6 +21,15 @@ from dragoman.chat.stores import AlreadyThere, ConversationStore, UnknownConvers
 from dragoman.chat.stores import Changed as ChangedElsewhere
 
 _LONGEST_NAME = 60
+_MOST_MODELS = 100
+_LARGEST = 16 << 20
+"""Maximum bytes of a conversation of a user with limits: every turn writes all of it, which holds up other requests."""
+_MOST_EMPTY = 20
+"""Conversations without an entry that stay open although no tab shows them."""
+
+
+class NoRoom(ValueError):
+    """The user has stored as much as is allowed."""
 
 
 class HubSettings(Struct, frozen=True, kw_only=True):
@@ -34,6 +43,8 @@ class HubSettings(Struct, frozen=True, kw_only=True):
     """The same model, addressed in another wire format; None without a gateway to translate."""
     warning: str = ""
     """Warning shown to every user of the page."""
+    room: Callable[[], int] | None = None
+    """How many more bytes the user may store; None if conversations are not limited."""
 
 
 class OpenConversation:
@@ -51,6 +62,19 @@ class OpenConversation:
     @property
     def id(self) -> str:
         return self.service.conversation.id
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the entries have."""
+        parts = (part for entry in self.service.conversation.entries for part in entry.content)
+        return sum(len(value) for part in parts for value in part.values() if isinstance(value, str))
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing would be lost without it: it is empty, and no tab shows it."""
+        conversation, service = self.service.conversation, self.service
+        is_empty = not (conversation.entries or conversation.name or conversation.system_prompt)
+        return is_empty and not service.running and service.watchers == 1
 
     def _on_event(self, event: AnyChatEvent) -> None:
         if isinstance(event, Said | TurnEnded | Changed) and not self._saving:
@@ -119,6 +143,9 @@ class OpenConversation:
     async def close(self) -> None:
         await self.service.close()
         self.save()
+        self.forget()
+
+    def forget(self) -> None:
         self._draft.discard()
         self._watching.__exit__(None, None, None)
 
@@ -172,7 +199,20 @@ class ConversationHub:
             raise UnknownConversation("there is no such conversation")
         return self._open(self.store.load(name))
 
+    def check_room(self, size: int, conversation: str | None = None) -> None:
+        """Raise `NoRoom` if so many more bytes are too many, for this conversation or for all of the user."""
+        if self.settings.room is None:
+            return
+        if conversation is not None and self.get(conversation).size + size > _LARGEST:
+            raise NoRoom(f"a conversation has at most {_LARGEST} bytes: begin another one")
+        if size > self.settings.room():
+            raise NoRoom("there is no more room for your conversations: delete some first")
+
     def new(self, system_prompt: str = "") -> OpenConversation:
+        unused = [opened for opened in self._open_conversations if opened.is_unused]
+        for opened in unused[: -_MOST_EMPTY + 1]:
+            self._open_conversations.remove(opened)
+            opened.forget()
         return self._open(Conversation(created=now(), system_prompt=system_prompt))
 
     def import_document(self, document: Any, name: str = "") -> OpenConversation:
@@ -188,6 +228,7 @@ class ConversationHub:
         place = next((i for i, one in enumerate(source.entries) if one.id == entry), None)
         if place is None:
             raise UnknownConversation("there is no such entry")
+        self.check_room(self.get(conversation).size)
         turn = source.entries[place].turn
         last = place if before else max(i for i, one in enumerate(source.entries) if one.turn == turn) + 1
         name = free_name(self.store, f"{source.title} (branch)")
@@ -218,6 +259,8 @@ class ConversationHub:
     def set_model(self, name: str, model: str) -> None:
         """Replaces the model of this name, or adds one. Names are case-insensitive."""
         name = next((one for one in self.participants if one.casefold() == name.casefold()), name)
+        if name not in self.participants and len(self.participants) >= _MOST_MODELS:
+            raise NoRoom(f"a conversation has at most {_MOST_MODELS} models")
         chosen = self._make(name, model)
         self.participants[name] = chosen
         self._for_each_service(lambda service: service.set_participant(chosen))

@@ -113,6 +113,7 @@ class _HubPerUser:
                 tools=TOOLS if setting.simulated else (),
                 catalogue=self.catalogue,
                 warning=warning,
+                room=(lambda: setting.config.server.chat_bytes - store.size) if page_user.id else None,
                 in_format=gateway_models.in_format,
             ),
             options=Options(default=tuple(models)[:1]),

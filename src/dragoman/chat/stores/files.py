@@ -85,10 +85,20 @@ class FileStore:
         for path, found in list(self._files()):
             if found.name == name and path != besides:
                 path.unlink()
+                self._read.pop(path, None)  # otherwise it would stay in memory
 
     def search(self, words: str) -> Sequence[StoredInfo]:
         found = ((one, excerpt_of(one, words)) for _, one in self._one_per_name())
         return _newest_first(info_of(one, excerpt) for one, excerpt in found if excerpt is not None)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all conversations."""
+        size = 0
+        for path in self.folder.glob("*.json"):
+            with suppress(FileNotFoundError):  # another program has just deleted it
+                size += path.stat().st_size
+        return size
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
 

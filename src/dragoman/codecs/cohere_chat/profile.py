@@ -14,6 +14,7 @@ PATH = "/v2/chat"
 PROFILE = Profile(
     name="cohere-chat",
     family=FAMILY,
+    answer_keys=frozenset({"message"}),
     message_names=False,
     # No hyphen, no dot, no leading digit.
     tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),

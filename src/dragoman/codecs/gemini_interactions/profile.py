@@ -34,6 +34,7 @@ PROFILE = InteractionsProfile(
     answer_tiers=ANSWERED_BY_GOOGLE,
     usage_details=AUDIO_COUNTS,
     family=FAMILY,
+    answer_keys=frozenset({"steps", "outputs"}),
     message_names=False,
     signature_family=GOOGLE,
     system="field",

@@ -14,6 +14,7 @@ PATH = "/api/chat"
 PROFILE = Profile(
     name="ollama-chat",
     family=FAMILY,
+    answer_keys=frozenset({"message"}),
     message_names=False,
     has_logprobs=True,
     tool_name=re.compile(r"[\w.:/-]{1,128}"),

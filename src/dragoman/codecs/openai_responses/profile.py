@@ -20,6 +20,7 @@ PROFILE = Profile(
     name="openai-responses",
     answer_tiers=ANSWERED_BY_OPENAI,
     family=FAMILY,
+    answer_keys=frozenset({"output"}),
     message_names=False,
     has_logprobs=True,
     # The server's message: string too long, expected a string with maximum length 64.

@@ -94,7 +94,26 @@ WITH RECURSIVE chain (id, owner, previous, input, response, upstream, depth) AS 
 SELECT * FROM chain ORDER BY depth
 """
 _NO_LIMIT = 1 << 60
+_MOST_IN_MEMORY, _MOST_ON_DISK = 256 << 20, 4 << 30
+"""Maximum bytes of all stored responses and conversations, and of all signatures: clients choose their sizes."""
+_OLDEST_RESPONSES = """
+    DELETE FROM gateway_responses WHERE id IN (SELECT id FROM (
+      SELECT gateway_responses.id AS id, sum(length(input) + length(response) + coalesce(size, 0))
+        OVER (ORDER BY created DESC, gateway_responses.id) AS total
+      FROM gateway_responses LEFT JOIN
+        (SELECT conversation, sum(length(item)) AS size FROM gateway_items GROUP BY conversation) AS sized
+        ON conversation = gateway_responses.id) AS added WHERE total > ?)
+    """
+_OLDEST_SIGNATURES = """
+    DELETE FROM gateway_signatures WHERE (owner, key) IN (SELECT owner, key FROM (
+      SELECT owner, key, sum(length(message)) OVER (ORDER BY created DESC, owner, key) AS total
+      FROM gateway_signatures) AS added WHERE total > ?)
+    """
+"""Delete what is beyond a number of bytes, counted from the newest."""
+_ORPHANED_ITEMS = "DELETE FROM gateway_items WHERE conversation NOT IN (SELECT id FROM gateway_responses)"
 _PRUNED_EVERY = 50
+_PRUNED_AT_GROWTH = 8
+"""The part of the limit after which the oldest are looked for: one of this number."""
 
 
 class Conflict(Exception):
@@ -126,6 +145,8 @@ class SqlStore:
         self._most_signatures = most_signatures
         self._keeping = 0
         self._remembering = 0
+        self._grown = 0
+        self.most_bytes = _MOST_ON_DISK if database.shared else _MOST_IN_MEMORY
         self.shared = database.shared
         self.objects = ObjectStore(database)
 
@@ -222,6 +243,7 @@ class SqlStore:
             "previous = excluded.previous, input = excluded.input, response = excluded.response",
             (kept.id, kept.owner, kept.previous, time.time(), kept.input, kept.response, kept.upstream),
         )
+        await self._grew(len(kept.input) + len(kept.response))
         self._keeping += 1
         if self._keeping % _PRUNED_EVERY:
             return
@@ -230,9 +252,17 @@ class SqlStore:
             "(SELECT id FROM gateway_responses ORDER BY created DESC LIMIT ? OFFSET ?)",
             (_NO_LIMIT, self._most),
         )
-        await self._database.rows(
-            "DELETE FROM gateway_items WHERE conversation NOT IN (SELECT id FROM gateway_responses)"
-        )
+        await self._database.rows(_ORPHANED_ITEMS)
+
+    async def _grew(self, size: int) -> None:
+        """Note that so many bytes were written; from time to time, delete the oldest beyond the limit."""
+        self._grown += size
+        if self._grown < self.most_bytes // _PRUNED_AT_GROWTH:
+            return
+        self._grown = 0
+        await self._database.rows(_OLDEST_RESPONSES, (self.most_bytes,))
+        await self._database.rows(_ORPHANED_ITEMS)
+        await self._database.rows(_OLDEST_SIGNATURES, (self.most_bytes,))
 
     async def find_response(self, id: str, owner: str) -> Kept | None:
         rows = await self._find(
@@ -259,6 +289,7 @@ class SqlStore:
                 "WHERE conversation = ?), ?, ?, ?) ON CONFLICT (conversation, id) DO NOTHING",
                 (id, id, owner, item, content),
             )
+        await self._grew(sum(len(content) for _, content in items))
 
     async def items(self, id: str, owner: str) -> list[tuple[str, bytes]]:
         found = "SELECT id, item FROM gateway_items WHERE conversation = ? AND owner = ? ORDER BY place, id"
@@ -279,6 +310,7 @@ class SqlStore:
             "created = excluded.created, message = excluded.message",
             (owner, key, time.time(), message),
         )
+        await self._grew(len(message))
         self._remembering += 1
         if self._remembering % _PRUNED_EVERY == 0:
             await self._database.rows(

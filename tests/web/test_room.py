@@ -1,0 +1,96 @@
+"""What a client with a key may store on the page: conversations are held in memory and on the disk of the gateway."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.chat.entries import Conversation, now
+from dragoman.chat.stores import FileStore
+from dragoman.gateway.serving import Setting
+from dragoman.web.guard import HEADER
+from dragoman.web.serving import page_before
+from tests.gateway.running import Got, RunningGateway, configured, send
+from tests.support.promises import promise
+
+pytestmark = promise("gateway:attacks", "web:chat")
+
+MEBIBYTE = 1 << 20
+CONFIG = f'[server]\nkeys = ["first", "second"]\nchat_bytes = {20 * MEBIBYTE}\n'
+
+
+class Page:
+    """A client with a key that is logged in."""
+
+    def __init__(self, url: str, key: str) -> None:
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        cookie = send(url, "/_/login", f"password={key}".encode(), form).headers["set-cookie"].partition(";")[0]
+        self._headers = {"cookie": cookie, HEADER: "1"}
+        self._url = url
+
+    def ask(self, method: str, path: str, body: Any = None) -> Got:
+        return send(self._url, f"/_/api/chat{path}", body, self._headers, method)
+
+    def begin(self) -> str:
+        return f"/conversations/{self.ask('POST', '/conversations', {}).json['id']}"
+
+    def store(self, conversation: str, size: int) -> int:
+        data = base64.b64encode(bytes(size * 3 // 4)).decode()
+        attachment = {"data": data, "name": "a.pdf", "media_type": "application/pdf"}
+        body = {"text": "x", "memo": True, "attachments": [attachment]}
+        return self.ask("POST", f"{conversation}/messages", body).status
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[RunningGateway]:
+    made = configured(CONFIG)
+    setting = Setting(config=made.config, environment={"CHAT_HISTORY_DIR": str(tmp_path)})
+    with RunningGateway(setting, front=page_before) as running:
+        yield running
+
+
+def test_conversations_of_a_key_are_bounded(gateway: RunningGateway) -> None:
+    page = Page(gateway.url, "first")
+    one, two = page.begin(), page.begin()
+    assert page.store(one, 10 * MEBIBYTE) == 202
+    assert page.store(one, 10 * MEBIBYTE) == 413, "one conversation"
+    assert page.store(two, 11 * MEBIBYTE) == 413, "all conversations"
+    assert page.store(two, 9 * MEBIBYTE) == 202
+    assert page.ask("POST", "/conversations", {"branch": one.rpartition("/")[2], "entry": "x"}).status == 404
+    entry = page.ask("GET", one).json["entries"][0]["id"]
+    branching = {"branch": one.rpartition("/")[2], "entry": entry}
+    assert page.ask("POST", "/conversations", branching).status == 413, "a copy takes room, too"
+    imported = {"document": [{"role": "user", "content": "x" * 2 * MEBIBYTE}]}
+    assert page.ask("POST", "/conversations", imported).status == 413
+    other = Page(gateway.url, "second")
+    assert other.store(other.begin(), 9 * MEBIBYTE) == 202, "other keys have room of their own"
+    assert page.ask("DELETE", one).status == 200
+    assert page.store(two, 2 * MEBIBYTE) == 202, "deleting makes room"
+
+
+def test_empty_conversations_take_no_memory(gateway: RunningGateway) -> None:
+    page = Page(gateway.url, "first")
+    used = page.begin()
+    assert page.ask("POST", f"{used}/messages", {"text": "kept", "memo": True}).status == 202
+    unused = [page.begin() for _ in range(30)]
+    assert page.ask("GET", unused[-1]).status == page.ask("GET", used).status == 200
+    assert page.ask("GET", unused[0]).status == 404
+
+
+def test_the_number_of_models_is_limited(gateway: RunningGateway) -> None:
+    page = Page(gateway.url, "first")
+    statuses = [page.ask("PATCH", f"/models/m{number}", {"model": "openai/x"}).status for number in range(110)]
+    assert statuses[0] == 200
+    assert statuses[-1] == 413
+
+
+def test_a_deleted_conversation_does_not_stay_in_memory(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, "someone")
+    for number in range(5):
+        store.save(Conversation(name=f"number {number}", created=now()))
+        assert store.list()
+        store.delete(f"number {number}")
+    assert not store._read  # noqa: SLF001 - nothing else shows it
+    assert store.size == 0
