@@ -233,7 +233,7 @@ INTERLEAVED: list[AnyEvent] = [
 def test_null_between_events_says_nothing(source: str) -> None:
     """Some servers put it between their events."""
     events: list[Any] = STREAMS[source]
-    noisy = [one for event in events for one in (None, event, None)]
+    noisy: list[Any] = [one for event in events for one in (None, event, None)]
     data = framed(source, noisy)
     for size in (None, 1, 7):
         assert decoded(source, data, size) == decoded(source, framed(source, events))
