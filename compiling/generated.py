@@ -38,19 +38,19 @@ def generated_module(source: Path) -> str:
 def collected_sources(source: Path) -> list[str]:
     """The sources that the tables of all compiled modules generate, each once. Imports those modules."""
     generated_code = import_module("dragoman.codecs.generated_code")
-    execute = generated_code.compiled
+    execute = generated_code.compile_function
     found: dict[str, None] = {}
 
     def collect(text: str, name: str, names: dict[str, Any]) -> Any:
         found[text] = None
         return execute(text, name, names)
 
-    generated_code.compiled = collect  # type: ignore[attr-defined]
+    generated_code.compile_function = collect  # type: ignore[attr-defined]
     try:
         for path in compiled_modules(source):
             import_module(path.removesuffix(".py").replace("/", "."))
     finally:
-        generated_code.compiled = execute  # type: ignore[attr-defined]
+        generated_code.compile_function = execute  # type: ignore[attr-defined]
     return list(found)
 
 

@@ -91,7 +91,8 @@ CLIENTS = {
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[ScriptedUpstream]:
-    with scripted(reply({"text": "ok"})) as running:
+    answers = {"text": "ok", "choices": [{"message": {"role": "assistant", "content": "ok"}}], "output": [], "data": []}
+    with scripted(reply(answers)) as running:
         yield running
 
 

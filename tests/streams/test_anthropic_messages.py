@@ -552,7 +552,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "no JSON at all": (OPEN_TEXT + raw(b"<html>"), "expected an event"),
     "no object": (OPEN_TEXT + raw(b"17"), "expected an event"),
     "no type": (OPEN_TEXT + raw(b'{"index":0}'), "expected an event"),
-    "bad characters": (OPEN_TEXT + raw(b'{"type":"content_block_start","index":1,"content_block":"\xff"}'), "utf-8"),
+    "bad characters": (OPEN_TEXT + raw(b'{"type":"content_block_start","index":1,"content_block":"\xff"}'), "UTF-8"),
     "too deep": (OPEN_TEXT + raw(b'{"type":"message_delta","x":' + b"[" * 99_999), "expected an event"),
     "malformed message": (sse([{"type": "message_start", "message": 3}]), "expected an event"),
     "malformed index": (OPEN_TEXT + sse([delta(0, "text_delta", text="x") | {"index": "0"}]), "expected an event"),

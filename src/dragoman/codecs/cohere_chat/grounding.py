@@ -23,6 +23,7 @@ from dragoman.losses import LossLog
 
 _document_reader = WireReader(DocumentWire, "cohere-chat request", path="$.documents")
 _items = msgspec.json.Decoder(list[Raw]).decode
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _heads = msgspec.json.Decoder(CitationHead).decode
 
 OF_THE_REQUEST = "~documents"
@@ -132,8 +133,13 @@ def decode_citations(raw: Raw) -> list[Cited] | None:
 
 def decode_citation(raw: Raw) -> Cited:
     head = _heads(raw)
-    citations = [_decode_source(head, source) for source in head.sources or (SourceHead(),)] or [Citation()]
+    entries = _entries(raw)
+    raws = _items(entries["sources"]) if head.sources else [Raw(b"{}")]
+    citations = [_decode_source(head, *each) for each in zip(head.sources or (SourceHead(),), raws, strict=True)]
     first, *further = citations
+    for key, value in entries.items():
+        if key not in CitationHead.__struct_fields__:
+            first = _noted(first, key, value)
     noted = [_noted(first, CITATION, raw), *(_noted(one, FURTHER, Raw(b"true")) for one in further)]
     return Cited(tuple(noted), head.type == _PLAN, head.type == _THINKING, head.content_index)
 
@@ -142,17 +148,19 @@ def _noted(citation: Citation, key: str, value: Raw) -> Citation:
     return structs.replace(citation, metadata={FAMILY: {**family_notes(FAMILY, citation.metadata), key: value}})
 
 
-def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
-    """Decode what is cited: the document's text, or the output of a tool as text.
+def _decode_source(head: CitationHead, source: SourceHead, raw: Raw) -> Citation:
+    """Decode what is cited: the document's text, or the output of a tool as text. Unknown keys are noted.
 
     A document with other members than title, URL and text is data: without a text, its members are the cited text;
     beside a text, they are noted, to be reported.
     """
     document: Any = {}
+    notes: Extra = {key: value for key, value in _entries(raw).items() if key not in SourceHead.__struct_fields__}
     if source.document is not UNSET:
         document = parse_json(source.document)
     elif source.tool_output is not UNSET:
-        return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end)
+        metadata = {FAMILY: notes} if notes else None
+        return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end, metadata)
     if not isinstance(document, dict):
         document = {}
     named = {key: value for key in ("url", "title", "text") if isinstance(value := document.get(key), str)}
@@ -162,8 +170,8 @@ def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
     if text is None and further:
         only = next(iter(further.values())) if len(further) == 1 else None
         text, further = only if isinstance(only, str) else compact_text(Raw(encode_json(further))), {}
-    metadata = {FAMILY: {key: Raw(encode_json(value)) for key, value in further.items()}} if further else None
-    return Citation(url, title, text, head.start, head.end, metadata)
+    notes |= {key: Raw(encode_json(value)) for key, value in further.items()}
+    return Citation(url, title, text, head.start, head.end, {FAMILY: notes} if notes else None)
 
 
 def _output_text(raw: Raw) -> str:

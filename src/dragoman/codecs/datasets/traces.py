@@ -155,7 +155,7 @@ _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking",
 
 
 def _block(conversation: Conversation, block: Mapping[str, Json]) -> AnyPart | None:
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "thinking":
