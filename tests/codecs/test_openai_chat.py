@@ -868,6 +868,12 @@ ERRORS: list[tuple[int | None, dict[str, str], dict[str, Any], ir.Failure]] = [
         ir.Failure("billing", "no money", 429, "insufficient_quota", None, 1.5, None, "insufficient_quota"),
     ),
     (
+        403,
+        {},
+        {"error": {"message": "plan used up", "type": "usage_limit_reached"}},
+        ir.Failure("rate_limit", "plan used up", 403, raw_type="usage_limit_reached"),
+    ),
+    (
         404,
         {},
         {

@@ -676,6 +676,12 @@ def test_an_error_is_an_error_in_every_shape(last: dict[str, Any]) -> None:
     assert (failure.kind, failure.code, failure.message) == ("rate_limit", "rate_limit_exceeded", "slow down")
 
 
+def test_a_used_up_plan_is_a_rate_limit() -> None:
+    """The type is what Codex reads; this error has no code."""
+    last = {"type": "error", "error": {"type": "usage_limit_reached", "message": "used up", "resets_in_seconds": 60}}
+    assert failure_of(created(), last).kind == "rate_limit"
+
+
 @promise("report:16", "report:21")
 def test_a_stream_without_its_last_event_is_truncated() -> None:
     payloads = [created(), added(0, **function()), *DELTAS]

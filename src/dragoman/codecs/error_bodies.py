@@ -53,6 +53,7 @@ _KIND_OF_WORD: dict[str, FailureKind] = {
     "insufficient_quota": "billing",
     "rate_limit_error": "rate_limit",
     "rate_limit_exceeded": "rate_limit",
+    "usage_limit_reached": "rate_limit",  # of a ChatGPT plan
     "tokens": "rate_limit",
     "requests": "rate_limit",
     "model_not_found": "not_found",

@@ -22,6 +22,7 @@ _bodies = ErrorBodies(FAMILY, "openai-responses error")
 _KIND_OF_CODE: dict[str, FailureKind] = {
     "server_error": "server",
     "rate_limit_exceeded": "rate_limit",
+    "usage_limit_reached": "rate_limit",  # of a ChatGPT plan
     "insufficient_quota": "billing",
     "invalid_prompt": "invalid_request",
     CONTEXT_LENGTH_EXCEEDED: "invalid_request",
