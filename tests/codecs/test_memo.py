@@ -2,13 +2,22 @@
 
 import json
 import tracemalloc
+from itertools import count
 from typing import Any
 
 from msgspec import Raw, structs
 
 import dragoman
 from dragoman import ir
-from dragoman.codecs.memo import ENTRY_BYTES, LONGEST_ENTRY, MOST_BYTES, BoundedMemo, ToolReader, ToolWriter
+from dragoman.codecs.memo import (
+    _LATELY,
+    ENTRY_BYTES,
+    LONGEST_ENTRY,
+    MOST_BYTES,
+    BoundedMemo,
+    ToolReader,
+    ToolWriter,
+)
 from dragoman.codecs.registry import codec
 from dragoman.codecs.wire_values import Wire
 from dragoman.losses import LossLog
@@ -41,28 +50,46 @@ def raw(*names: str) -> Raw:
     return Raw(json.dumps([{"name": name} for name in names]).encode())
 
 
+def numbered(names: str) -> list[str]:
+    """A name for each letter. Their fingerprints, which differ in every process, take no place from each other."""
+    found: list[str] = []
+    taken: set[tuple[str, int]] = set()
+    for letter in names:
+        for number in count():
+            name = f"{letter}{number}"
+            tool = json.dumps({"name": name}).encode()
+            places = {("list", hash(bytes(raw(name))) % _LATELY), ("tool", hash(tool) % _LATELY)}
+            if not taken & places:
+                break
+        taken |= places
+        found.append(name)
+    return found
+
+
 def test_a_tool_that_came_twice_is_not_read_again_in_whatever_list_it_comes() -> None:
     counting = Counting()
     reader = ToolReader(Tool, "t", counting.decode)
-    reader.read(raw("a", "b"))
-    first = reader.read(raw("a", "b"))
-    assert reader.read(raw("a", "b")) is first
-    second = reader.read(raw("a", "b", "c"))
+    a, b, c = numbered("abc")
+    reader.read(raw(a, b))
+    first = reader.read(raw(a, b))
+    assert reader.read(raw(a, b)) is first
+    second = reader.read(raw(a, b, c))
     assert second.tools[:2] == first.tools
-    assert counting.decoded == ["a", "b", "a", "b", "c"]
-    assert second.names == {"a", "b", "c"}
+    assert counting.decoded == [a, b, a, b, c]
+    assert second.names == {a, b, c}
 
 
 def test_lists_of_one_length_do_not_evict_each_other() -> None:
     counting = Counting()
     reader = ToolReader(Tool, "t", counting.decode)
-    for name in "abcd":
+    *kept, further = numbered("abcde")
+    for name in kept:
         reader.read(raw(name))
-    lists = {name: reader.read(raw(name)) for name in "abcd"}
+    lists = {name: reader.read(raw(name)) for name in kept}
     assert [name for name in lists if reader.read(raw(name)) is not lists[name]] == []
     for _ in range(2):
-        reader.read(raw("e"))  # there is room for four
-    assert [name for name in "dcba" if reader.read(raw(name)) is not lists[name]] == ["a"]
+        reader.read(raw(further))  # there is room for four
+    assert [name for name in reversed(kept) if reader.read(raw(name)) is not lists[name]] == kept[:1]
 
 
 def test_tools_that_come_once_get_no_entry_and_push_none_out() -> None:
