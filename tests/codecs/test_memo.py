@@ -50,19 +50,18 @@ def raw(*names: str) -> Raw:
     return Raw(json.dumps([{"name": name} for name in names]).encode())
 
 
-def numbered(names: str) -> list[str]:
-    """A name for each letter. Their fingerprints, which differ in every process, take no place from each other."""
+def places(name: str) -> set[tuple[str, int]]:
+    """Where the fingerprints of this tool, and of a list with it alone, are remembered. It differs in every process."""
+    tool = json.dumps({"name": name}).encode()
+    return {("list", hash(bytes(raw(name))) % _LATELY), ("tool", hash(tool) % _LATELY)}
+
+
+def numbered(letters: str) -> list[str]:
+    """A name for each letter. No two of them share a place."""
     found: list[str] = []
-    taken: set[tuple[str, int]] = set()
-    for letter in names:
-        for number in count():
-            name = f"{letter}{number}"
-            tool = json.dumps({"name": name}).encode()
-            places = {("list", hash(bytes(raw(name))) % _LATELY), ("tool", hash(tool) % _LATELY)}
-            if not taken & places:
-                break
-        taken |= places
-        found.append(name)
+    for letter in letters:
+        taken = {place for name in found for place in places(name)}
+        found.append(next(name for number in count() if not places(name := f"{letter}{number}") & taken))
     return found
 
 
