@@ -534,7 +534,7 @@ def _preferences() -> None:
     chosen = {"prompt": [USER], "chosen": good, "rejected": bad}
     assert [message.text for message in read(chosen, "trl").messages] == ["Weather?", "Mild."]
     assert again(chosen, "trl")["rejected"] == bad
-    scored = {
+    scored: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [{"text": "Weather?"}]}],
         "completions": [
             {"score": 0.0, "completion": {"role": "model", "parts": [{"text": "No idea."}]}},
@@ -543,6 +543,11 @@ def _preferences() -> None:
     }
     assert read(scored, "gemini-tuning").messages[-1].text == "Mild."
     assert again(scored, "gemini-tuning")["completions"] == scored["completions"]
+    for none in ([], [{"score": 1.0}]):  # then the last content is no answer
+        unanswered = {**scored, "completions": none}
+        assert again(unanswered, "gemini-tuning") == unanswered
+        lone = {"contents": scored["contents"][0], "completions": none}
+        assert again(lone, "gemini-tuning") == lone
 
 
 @trap(24, "Names of roles belong to their format, and an unknown one is refused.")

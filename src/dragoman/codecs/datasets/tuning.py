@@ -40,11 +40,10 @@ def read_gemini_tuning(data: Json) -> Request:
     body = dict(data)
     completions = body.pop("completions", None)
     answer = body.pop("completion", None)
-    best = 0
+    scored = [] if completions is None else items(completions, GEMINI, "$.completions")
+    best = _best_of(scored)
     if completions is not None:
-        scored = items(completions, GEMINI, "$.completions")
-        best = max(range(len(scored)), key=lambda index: _score(scored[index]), default=0)
-        answer = scored[best].get("completion") if scored else None
+        answer = None if best is None else scored[best]["completion"]
     if isinstance(answer, Mapping):
         body["contents"] = [*items(body.get("contents"), GEMINI, "$.contents"), answer]
     request = decode_gemini(encode_json(body))
@@ -52,9 +51,18 @@ def read_gemini_tuning(data: Json) -> Request:
         return request
     notes = {**(request.metadata or {}), GEMINI: {_COMPLETIONS: to_raw(completions)}}
     request = structs.replace(request, metadata=notes)
-    force_setattr(request, "_places", (f"$.contents[{len(body['contents']) - 1}]", f"$.completions[{best}].completion"))
-    add_remarks(request, GEMINI, [("$.completions", "scores and other completions", "dropped", _ONE_ANSWER)])
+    if best is not None:
+        added = f"$.contents[{len(body['contents']) - 1}]"
+        force_setattr(request, "_places", (added, f"$.completions[{best}].completion"))
+    if scored:
+        add_remarks(request, GEMINI, [("$.completions", "scores and other completions", "dropped", _ONE_ANSWER)])
     return request
+
+
+def _best_of(scored: list[Mapping[str, Json]]) -> int | None:
+    """Return the index of the completion with the highest score; None if that has no content."""
+    best = max(range(len(scored)), key=lambda index: _score(scored[index]), default=None)
+    return best if best is not None and isinstance(scored[best].get("completion"), Mapping) else None
 
 
 _ONE_ANSWER = "a conversation has one answer: the one with the highest score"
@@ -69,8 +77,9 @@ def write_gemini_tuning(request: Request, log: LossLog) -> Json:
     body: dict[str, Json] = parse_json(encode_gemini(request, log).content)
     completions = (request.metadata or {}).get(GEMINI, {}).get(_COMPLETIONS)
     if completions is not None:
-        body["contents"] = body["contents"][:-1]
         body["completions"] = parse_json(to_raw(completions))
+        if _best_of(body["completions"]) is not None:
+            body["contents"] = body["contents"][:-1]
     return body
 
 
