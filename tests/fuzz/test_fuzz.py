@@ -262,6 +262,19 @@ def test_members_of_stored_conversations_may_be_anything(name: str) -> None:
             TARGETS[f"request:{name}"].run(json.dumps(story).encode())
 
 
+FOUND_IN_STORED = {
+    "gemini-tuning": {"contents": {"parts": [{"text": "a lone content"}]}, "completions": []},
+    "langchain4j": [{"type": "USER", "contents": [{"": {}}]}],
+    "langfuse": {"type": "GENERATION", "input": {"messages": [{"role": "user", "content": [{"type": {}}]}]}},
+}
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("name", FOUND_IN_STORED)
+def test_stored_conversations_that_were_found(name: str) -> None:
+    TARGETS[f"request:{name}"].run(json.dumps(FOUND_IN_STORED[name]).encode())
+
+
 @promise("law:10-bad-input-good-words")
 @pytest.mark.parametrize("name", BATCH_FILES)
 def test_members_of_batch_lines_may_be_anything(name: str) -> None:

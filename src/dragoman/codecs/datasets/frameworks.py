@@ -299,7 +299,8 @@ def is_langchain4j(data: Json) -> bool:
 def _langchain4j_part(_conversation: Conversation, block: Line) -> AnyPart | None:
     if block.get("type") == "TEXT":
         return Text(text_of(block.get("text")))
-    inner = block.get({"IMAGE": "image", "AUDIO": "audio", "PDF": "pdfFile"}.get(text_of(block.get("type")), ""))
+    key = {"IMAGE": "image", "AUDIO": "audio", "PDF": "pdfFile"}.get(text_of(block.get("type")))
+    inner = None if key is None else block.get(key)
     if not isinstance(inner, Mapping):
         return None
     kind = inner.get("mimeType") or ("application/pdf" if block["type"] == "PDF" else None)
