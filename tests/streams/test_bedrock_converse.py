@@ -356,3 +356,24 @@ def test_a_free_text_tool_is_a_function_with_one_text() -> None:
     call = ir.ToolCall("t", "f", {"input": 'say "hi"'}, 'say "hi"', custom=True)
     (arrived,) = all_calls(dragoman.accumulate(read(written(events_of(call)))))
     assert arrived.arguments == {"input": 'say "hi"'}
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("kind", ["reasoningContent", "citationsContent", "toolUse", "toolResult", "image", "video"])
+@pytest.mark.parametrize("content", [None, "text", [], {"content": [{}]}, {"reasoningText": None}])
+def test_a_block_of_an_undocumented_shape_is_streamed(kind: str, content: Any) -> None:
+    """A service that adds to this API must not break the streams of clients."""
+    block: Json = {kind: content}
+    part = ir.Opaque("bedrock", kind, block)
+    sent = payloads(written(events_of(part)))
+    of_block = [payload for name, payload in sent if name.startswith("contentBlock")]
+    assert json.dumps(kind) in json.dumps(of_block)
+    assert of_block[-1] == {"contentBlockIndex": 0}
+
+
+def test_a_block_without_content_is_an_empty_delta() -> None:
+    sent = payloads(written(events_of(ir.Opaque("bedrock", "", {}))))
+    assert sent[1:3] == [
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {}}),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+    ]

@@ -182,9 +182,15 @@ class EventEncoder(SequentialEncoder):
         return out
 
     def _spell(self, block: WireValue) -> list[bytes]:
-        kind, raw = next(iter(_entries(encode_json(block)).items()))
+        fields = _entries(encode_json(block))
         number = self._number()
-        start, deltas = _SPELLED.get(kind, _spell_start)(kind, raw)
+        if not fields:
+            return [_delta(number), self._stop(number)]
+        kind, raw = next(iter(fields.items()))
+        try:
+            start, deltas = _SPELLED.get(kind, _spell_start)(kind, raw)
+        except (msgspec.ValidationError, KeyError):  # a block of an undocumented shape, kept as it came
+            start, deltas = None, [(kind, raw)]
         out = [] if start is None else [_event(_BLOCK_START, {"contentBlockIndex": number, "start": {kind: start}})]
         return [*out, *[_delta(number, **{name: value}) for name, value in deltas], self._stop(number)]
 
