@@ -6,6 +6,7 @@ A list that is read is also noted as it was written, for its own family.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -162,11 +163,10 @@ def read_google(raw: Raw) -> tuple[TokenLogprob, ...]:
         result = _decode_result(raw)
     except msgspec.ValidationError:
         return ()
-    tops = [tuple(map(_read_google, place.candidates)) for place in result.top_candidates]
-    tops += [()] * (len(result.chosen_candidates) - len(tops))
+    tops = (tuple(map(_read_google, place.candidates)) for place in result.top_candidates)
     return tuple(
         structs.replace(_read_google(token), top_logprobs=top)
-        for token, top in zip(result.chosen_candidates, tops, strict=False)
+        for token, top in zip(result.chosen_candidates, chain(tops, repeat(())), strict=False)
     )
 
 

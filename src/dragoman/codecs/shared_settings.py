@@ -52,13 +52,9 @@ def fit_others(fit: Callable[[Any, Request, LossLog], Any], *families: str) -> C
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fit_limits(request: Request, stop_limit: int | None, log: LossLog) -> dict[str, Any]:
-    """Return the changes to a request that has too many stop sequences, or no room for an answer."""
+def fit_limits(request: Request, log: LossLog) -> dict[str, Any]:
+    """Return the changes to a request that leaves no room for an answer."""
     changes: dict[str, Any] = {}
-    if stop_limit is not None and len(request.stop) > stop_limit:
-        what = f"{len(request.stop) - stop_limit} of {len(request.stop)} stop sequences"
-        log.drop(request, "stop", what, f"this API takes at most {stop_limit}")
-        changes["stop"] = request.stop[:stop_limit]
     maximum = request.max_output_tokens
     if maximum is not None and maximum < 1:
         log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API requires at least one token")

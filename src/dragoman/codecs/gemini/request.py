@@ -385,7 +385,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, entri
 
 def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> Request:
     """Return the request without settings of other formats that would be refused here."""
-    changes = fit_limits(request, profile.stop_limit, log)
+    changes = fit_limits(request, log)
     candidates = request.candidates
     if candidates is not None and candidates > 1 and profile.single_answer_models.search(request.model or ""):
         log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")

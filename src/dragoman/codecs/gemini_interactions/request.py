@@ -169,7 +169,7 @@ def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
 def encode_request(request: Request, log: LossLog, profile: InteractionsProfile = PROFILE) -> Encoded:
     native = request.origin == FAMILY
     if not native:
-        request = with_named_signatures(_legal_settings(request, profile, log), log)
+        request = with_named_signatures(_legal_settings(request, log), log)
     notes = SETTINGS.add_keys(request, log, family_notes(FAMILY, request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API stores requests; others do not.
@@ -230,9 +230,9 @@ def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: b
     return UNSET if config == _NO_CONFIG and "~config" not in notes else config
 
 
-def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog) -> Request:
+def _legal_settings(request: Request, log: LossLog) -> Request:
     """Return the request without settings of other formats that would be refused here."""
-    changes = fit_limits(request, profile.stop_limit, log)
+    changes = fit_limits(request, log)
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.parallel_tool_calls is False:
