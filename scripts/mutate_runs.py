@@ -104,6 +104,7 @@ BY_BODY = (
 LEFT_OUT = ("tests/streams/test_memory.py", "tests/records/test_command.py", "tests/records/test_documents.py")
 
 CASES = (
+    "tests/golden_cases/*.jsonl",
     "tests/support/*.py",
     "tests/laws/test_every*.py",
     "tests/laws/test_whole_and_streamed.py",

@@ -5,6 +5,8 @@ from functools import cache
 
 import pytest
 
+from tests.support.collected_cases import FOLDER as COLLECTED
+from tests.support.collected_cases import collected, lines_of
 from tests.support.golden import FOLDER, PAGES, page, reviewed
 from tests.support.promises import promise
 
@@ -33,3 +35,11 @@ def test_conversions_are_as_reviewed(name: str) -> None:
 def test_every_page_is_made() -> None:
     kinds = [file.stem for file in FOLDER.iterdir()]
     assert {f"{kind}/{of}" for kind in kinds for of in pages_of(kind)} == PAGES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in COLLECTED.iterdir()))
+def test_collected_cases_are_written_in_one_way(name: str) -> None:
+    """So that a case that is there already is recognised."""
+    cases = list(collected(name))
+    assert [case.line for case in cases] == lines_of(name)
+    assert len({case.line for case in cases}) == len(cases)

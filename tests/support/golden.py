@@ -18,18 +18,20 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import msgspec
 from msgspec import structs
 
 import dragoman
 from dragoman import ir
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.datasets.catalogue import dataset
+from dragoman.codecs.openai_responses.echo import echo_of
 from dragoman.codecs.unified_chunks import ChunkWriter
 from dragoman.errors import DragomanError, StreamError
 from dragoman.fidelity.echo import CONTINUE
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import encode_json, to_raw
 from dragoman.loss import Loss
-from dragoman.streams import StreamEncoder, StreamTranslator
+from dragoman.streams import StreamDecoder, StreamEncoder, StreamTranslator
 from tests.datasets.public_shapes import SHAPES
 from tests.datasets.stories import STORIES
 from tests.laws.test_every_field import WORLDS
@@ -38,11 +40,13 @@ from tests.laws.test_whole_and_streamed import answers, small_pieces, stream_of,
 from tests.support import converse_streams, varied_values
 from tests.support.bodies import ERRORS, PIXEL
 from tests.support.clients import OPENING
+from tests.support.collected_cases import FOLDER as COLLECTED
+from tests.support.collected_cases import Collected, collected
 from tests.support.edits import cut_texts, edits, everywhere, reordered
 from tests.support.formats import FAMILY, FORMATS, FURTHER_MODELS, MODELS, VARIED_MODELS
 from tests.support.ir_examples import EXAMPLES, resolved
 from tests.support.mixed_values import Vocabulary, asking, grafted, merged_answers, merged_requests, moved
-from tests.support.modelled_values import with_functions, with_members, with_words
+from tests.support.modelled_values import numbers, with_functions, with_members, with_words
 from tests.support.records import RECORDS, SAMPLES
 from tests.support.sample_streams import STREAMS, framed
 from tests.support.small_bodies import small_bodies
@@ -58,9 +62,23 @@ GRAFTS = 60
 MERGED = 250
 """Values joined from others, for each format and pool."""
 _MARKS = re.compile(r"\bmk\d+x\b")
+READ = 200
+"""Bytes of a collected stream that arrive together."""
+EDITED = 12
+"""Edits of each collected body."""
+NUMBERED, COUNTED = 2, 30
+"""Models for which every number is tried, and up to which number there are so many tools."""
 CALLED = ("get_weather", "look", "f", "g", "sql", "sh", "shell", "apply_patch", "code_exec", "search")
 """Tools that the samples call."""
 STATUSES = (200, 400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 424, 429, 499, 500, 501, 502, 503, 504, 529, 599)
+HEADERS: tuple[dict[str, str], ...] = (
+    {"retry-after": "7", "retry-after-ms": "1500"}, {"retry-after": "0"}, {"retry-after": "0.5"}, {"retry-after": "-1"},
+    {"retry-after": "soon"}, {"retry-after-ms": "0"}, {"retry-after-ms": "odd", "retry-after": "3"},
+    {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"},
+    {"x-request-id": "r1", "request-id": "r2", "x-amzn-requestid": "r3"}, {"x-amzn-errortype": "ThrottlingException"},
+    {"x-amzn-errortype": "ValidationException:http://x/"}, {"x-amzn-errortype": ""}, {"x-amzn-errortype": "odd"},
+)  # fmt: skip
+"""Headers of errors that a codec reads, with values of every form."""
 ODD = "zq odd"
 """A text that no vocabulary has."""
 
@@ -126,6 +144,10 @@ def _rotated(title: str, names: tuple[str, ...] = FORMATS) -> str:
     return names[crc32(title.encode()) % len(names)]
 
 
+def _another(title: str, source: str) -> str:
+    return _rotated(title, tuple(name for name in FORMATS if name != source))
+
+
 def _translated(kind: str, raw: Any, source: str, target: str) -> str:
     translate = getattr(dragoman, f"translate_{kind}")
     named = {"model": MODELS.get(target, "some-model")} if kind == "request" else {}
@@ -170,6 +192,9 @@ def changed_errors(source: str) -> Iterator[Case]:
             yield title, edit, _read_error(body, source, (sample.status, None))
         for status in STATUSES:
             yield title, str(status), _read_error(sample.body, source, (status,))
+        for number, headers in enumerate(HEADERS):
+            read = attempt(of_value, dragoman.decode_error, sample.json(), source, status=429, headers=headers)
+            yield title, f"headers {number}", read
     bodies = {title: sample.body for title, sample in samples.items()}
     for case, body in with_words(bodies, source):
         yield "words", case, _read_error(body, source, (None, STATUSES[crc32(case.encode()) % len(STATUSES)]))
@@ -254,8 +279,13 @@ def changed_bodies(kind: str, source: str) -> Iterator[Case]:
 def _changed(kind: str, raw: bytes, source: str, title: str) -> str:
     """What is read, what becomes of it in the same format again, and in another."""
     read = attempt(of_value, getattr(dragoman, f"decode_{kind}"), raw, source)
-    again = "" if source not in FORMATS else _translated_again(kind, raw, source)
+    again = _translated_again(kind, raw, source) if _is_written(kind, source) else ""
     return f"{read}\n{again}\n{_translated(kind, raw, source, _rotated(title))}"
+
+
+def _is_written(kind: str, name: str) -> bool:
+    """Whether bodies of this kind are written in the format: of most stored conversations there are only requests."""
+    return name in FORMATS or name in (RECORDS if kind == "response" else STORED)
 
 
 def _translated_again(kind: str, raw: bytes, source: str) -> str:
@@ -301,6 +331,32 @@ def varied_requests(target: str) -> Iterator[Case]:
     groups = varied_values.ABOUT_MESSAGES if target in STORED else groups
     for group, title, request in varied_values.requests(models, groups):
         yield group, title, attempt(of_encoded, dragoman.encode_request, request, target)
+
+
+def numbered_requests(target: str) -> Iterator[Case]:
+    """Every number that the code names, and its neighbours, as each setting and as the number of some things."""
+    message, tool = ir.Message("user", "hi"), ir.ToolDefinition("look", strict=True)
+    for number, model in product(numbers(target), VARIED_MODELS[target][:NUMBERED]):
+        settings: dict[str, dict[str, Any]] = {
+            name: {name: number}
+            for name in ("max_output_tokens", "top_k", "seed", "top_logprobs", "candidates", "max_tool_calls")
+        }
+        on, high = ir.ReasoningSettings("on", budget_tokens=number), ir.ReasoningSettings("on", "high")
+        for name, limit in (("no limit", None), ("the limit", number), ("a higher limit", number + 1)):
+            settings[f"budget below {name}"] = {"reasoning": on, "max_output_tokens": limit}
+        settings["effort below the limit"] = {"reasoning": high, "max_output_tokens": number}
+        settings["temperature"] = {"temperature": number / 100, "top_p": number / 100}
+        if 0 < number <= COUNTED:
+            settings["stop"] = {"stop": tuple(f"end {place}" for place in range(number))}
+            settings["strict tools"] = {
+                "tools": tuple(structs.replace(tool, name=f"look_{place}") for place in range(number))
+            }
+        for name, given in settings.items():
+            yield (
+                name,
+                f"{number} {model}",
+                attempt(of_encoded, dragoman.encode_request, ir.Request(model, (message,), **given), target),
+            )
 
 
 def decoded_samples(kind: str) -> list[Any]:
@@ -408,8 +464,8 @@ def _next_request(client: str, answer: ir.Completion) -> dict[str, Any] | None:
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _encoded_stream(events: list[ir.AnyEvent], target: str) -> str:
-    encoder = StreamEncoder(target)
+def _encoded_stream(events: list[ir.AnyEvent], target: str, **options: Any) -> str:
+    encoder = StreamEncoder(target, **options)
     written = attempt(partial(of_bytes, target), lambda: encoder.encode(events) + encoder.close())
     return "\n".join([written, *of_losses(encoder.losses)])
 
@@ -484,9 +540,10 @@ def mixed_streams(source: str) -> Iterator[Case]:
 
 
 def _read_stream(data: bytes, source: str, title: str) -> str:
-    """The events of a stream that arrives in two reads, the answer that they are, and the stream in another format.
+    """The events of a stream that arrives in two reads, the answer that they are, and the stream written again.
 
-    Of some streams also the answer as far as it has come after some of the events.
+    It is written in its own format, where all that its vendor sent returns, and in another. Of some streams also the
+    answer as far as it has come after some of the events.
     """
     chance = crc32(title.encode())
     read = decoded(source, data, 1 + chance % (len(data) or 1))
@@ -496,13 +553,71 @@ def _read_stream(data: bytes, source: str, title: str) -> str:
         answer = of_value(dragoman.accumulate(read))
     except StreamError as failed:
         answer = f"{type(failed).__name__} {of_value(failed.partial)}"
-    return f"{of_value(read)}\n{of_value(half.so_far())}\n{answer}\n{_translated_stream(data, source, _rotated(title))}"
+    written = f"{_encoded_stream(read, source)}\n{_translated_stream(data, source, _another(title, source))}"
+    return f"{of_value(read)}\n{of_value(half.so_far())}\n{answer}\n{written}"
 
 
 def _odd_events(source: str, events: list[Any]) -> Iterator[tuple[int, str, bytes]]:
     for number, event in enumerate(events):
         for title, changed in odd_edits(event):
             yield number, title, framed(source, [*events[:number], changed, *events[number + 1 :]])
+
+
+_TOOLS = (
+    {"type": "function", "name": "look"}, {"type": "custom", "name": "sh"}, "odd",
+    {"type": "mcp", "server_label": "s", "authorization": "secret", "headers": {"x": "secret"}},
+)  # fmt: skip
+_REQUESTED: dict[str, Any] = {
+    "instructions": "Be brief.", "temperature": 0.5, "text": {"verbosity": "low"}, "reasoning": {"effort": "low"},
+    "service_tier": "flex", "user": None, "model": "odd", "tools": _TOOLS,
+}  # fmt: skip
+_ECHO = echo_of({key: to_raw(value) for key, value in _REQUESTED.items()})
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "openai-chat": {"without usage": {"include_usage": False}},
+    "openai-responses": {"echo": {"echo": _ECHO, "clock": lambda: 1_700_000_009}},
+    "gemini": {"array": {"array": True}},
+    "vertex": {"array": {"array": True}},
+    "gemini-interactions": {"stored": {"stores": True}, "not stored": {"stores": False}},
+}
+"""Options of stream encoders."""
+
+
+def streams_with_options(target: str) -> Iterator[Case]:
+    """What the options of an encoder and of a decoder change, and streams that break off where they are translated."""
+    for option, given in OPTIONS.get(target, {}).items():
+        for title, answer in answers().items():
+            parts = (whole_parts, small_pieces)[crc32(title.encode()) % 2]
+            events = stream_of(answer, parts(answer))
+            yield option, title, _encoded_stream(events, target, **given)
+            if "array" in given:
+                data = StreamEncoder(target, **given).encode(events)
+                yield "read as an array", title, _read_stream(data + b"]", target, title)
+        for group, title, failure in varied_values.failures():
+            failed: list[ir.AnyEvent] = [ir.StreamStart("a", "m"), ir.StreamFailed(failure)]
+            yield option, f"{group} {title}", _encoded_stream(failed, target, **given)
+    streams = {"sample": STREAMS[target], **(dict(own_streams(target)) if target != "bedrock-converse" else {})}
+    for stream, sent in streams.items():
+        for number in range(len(sent)):
+            begun = sent[: number + 1]
+            yield "lost", f"{stream} {number}", _lost_stream(framed(target, begun), target, f"{stream} {number}")
+        yield "as it arrives", stream, _as_it_arrives([framed(target, [event]) for event in sent], target)
+
+
+def _lost_stream(data: bytes, source: str, title: str) -> str:
+    """A stream whose connection is lost, in another format, and the answer as far as it had come."""
+    target = _another(title, source)
+    translator = StreamTranslator(source=source, target=target)
+    failure = ir.Failure("server", "The connection was lost.", 502)
+    written = attempt(partial(of_bytes, target), lambda: translator.feed(data) + translator.fail(failure))
+    return "\n".join([written, of_value(translator.completion), *of_losses(translator.losses)])
+
+
+def _as_it_arrives(pieces: list[bytes], source: str) -> str:
+    """The events of a reader that shows calls as soon as they are complete, and joins pieces of calls of one name."""
+    decoder = StreamDecoder(source, joins_calls=True)
+    rows = [(decoder.feed(piece), decoder.settle(), decoder.clean) for piece in pieces]
+    shown = [f"{of_value(read)} {of_value(calls)} {clean}" for read, calls, clean in rows]
+    return "\n".join([*shown, of_value(decoder.close())])
 
 
 def chunks() -> Iterator[Case]:
@@ -575,6 +690,63 @@ def stored_answers(name: str) -> Iterator[Case]:
                         )
 
 
+# ── collected cases ───────────────────────────────────────────────────────────────────────────────────────────
+
+COLLECTING = {
+    "request": {*FORMATS, *RECORDS, *dragoman.formats("dataset")},
+    "response": {*FORMATS, *RECORDS},
+    "error": {*FORMATS},
+    "stream": {*FORMATS},
+    "written-request": {*FORMATS, *COMPATIBLE, *STORED},
+    "written-response": {*FORMATS, *RECORDS},
+}
+"""Formats that cases of a kind may have."""
+
+
+def collected_cases(name: str) -> Iterator[Case]:
+    """What becomes of cases that tests of single rules have, and of some edits of them."""
+    for case in collected(name):
+        for about, text in of_collected(case, name):
+            yield case.kind, f"{case.title} {about}", text
+
+
+def of_collected(case: Collected, name: str) -> Iterator[tuple[str, str]]:
+    match case.kind:
+        case "request" | "response":
+            for about, raw in (("", case.raw), *_some_edits(case)):
+                yield about, _changed(case.kind, raw, name, f"{case.title} {about}")
+        case "error":
+            named = {"status": case.status, "headers": case.headers}
+            yield "read", attempt(of_value, dragoman.decode_error, case.raw, name, **named)
+            for target in (name, _rotated(case.title)):
+                crossing = {"source": name, "target": target, **named}
+                yield target, attempt(of_encoded, dragoman.translate_error, case.raw, **crossing)
+        case "stream":
+            yield "", _read_stream(case.raw, name, case.title)
+            pieces = [case.raw[start : start + READ] for start in range(0, len(case.raw), READ)]
+            yield "as it arrives", _as_it_arrives(pieces, name)
+            yield "lost", _lost_stream(case.raw[: crc32(case.raw) % len(case.raw)], name, case.title)
+        case "written-request":
+            request = msgspec.json.decode(case.raw, type=ir.Request)
+            yield "", attempt(of_encoded, dragoman.encode_request, request, name)
+        case _:
+            answer = msgspec.json.decode(case.raw, type=ir.Completion)
+            yield "", attempt(of_encoded, dragoman.encode_response, answer, name)
+
+
+def _some_edits(case: Collected) -> Iterator[tuple[str, bytes]]:
+    try:
+        body = json.loads(case.raw)
+    except ValueError:
+        return
+    found = list(every_edit(body)) if isinstance(body, dict | list) else []
+    for number in sorted(
+        {crc32(f"{case.title} {turn}".encode()) % len(found) for turn in range(EDITED if found else 0)}
+    ):
+        edit, changed = found[number]
+        yield edit, json.dumps(changed).encode()
+
+
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -596,6 +768,7 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"mixed-answers/{source}", (partial(mixed_answers, source), False)
         yield f"streamed-answers/{source}", (partial(streamed_answers, source), False)
         yield f"returned/{source}", (partial(returned, source), False)
+        yield f"numbered/{source}", (partial(numbered_requests, source), False)
     for target in (*FORMATS, *COMPATIBLE, *STORED):
         yield f"fields/{target}", (partial(fields, target), False)
         yield f"varied-requests/{target}", (partial(varied_requests, target), False)
@@ -605,11 +778,14 @@ def _pages() -> Iterator[tuple[str, tuple[Callable[[], Iterator[Case]], bool]]]:
         yield f"asked/{source}", (partial(asked, source), False)
         yield f"changed-streams/{source}", (partial(changed_streams, source), False)
         yield f"mixed-streams/{source}", (partial(mixed_streams, source), False)
+        yield f"optional-streams/{source}", (partial(streams_with_options, source), False)
     yield "chunks/chat", (chunks, False)
     for name in RECORDS:
         yield f"stored-answers/{name}", (partial(stored_answers, name), False)
     for name in (*FORMATS, *RECORDS, *dragoman.formats("dataset")):
         yield f"detected/{name}", (partial(detected, name), False)
+    for file in sorted(COLLECTED.glob("*.jsonl")):
+        yield f"collected/{file.stem}", (partial(collected_cases, file.stem), False)
     for name in (*RECORDS, *dragoman.formats("dataset")):
         yield f"stored/{name}", (partial(stored, name), False)
         yield f"mixed-stored/{name}", (partial(mixed_stored, name), False)

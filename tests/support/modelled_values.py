@@ -49,6 +49,9 @@ _RICH: dict[str, Any] = {
 }  # fmt: skip
 BESIDE: tuple[Any, ...] = (_RICH, [_RICH], "zq word", 7)
 """Values of the other words of a function, as keys."""
+MOST = 1 << 16
+"""Larger numbers are limits of memory."""
+_ABOUT_MODELS = re.compile("models|settings|effort")
 _WORD = re.compile(r"[A-Za-z][\w.:/-]{1,40}")
 _CODECS = Path(inspect.getfile(dragoman)).parent / "codecs"
 
@@ -149,6 +152,19 @@ def words_of_functions(name: str) -> Mapping[str, tuple[str, ...]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and (found := tuple(_words_in(node)))
     }
+
+
+@cache
+def numbers(name: str) -> tuple[int, ...]:
+    """Integers in the modules of the codec, and in those about models that codecs share, each with its neighbours."""
+    shared = [ast.parse(file.read_text()) for file in sorted(_CODECS.glob("*.py")) if _ABOUT_MODELS.search(file.stem)]
+    constants = {
+        node.value
+        for tree in (*_trees(name), *shared)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value < MOST
+    }
+    return tuple(sorted({value + step for value in constants for step in (-1, 0, 1)}))
 
 
 def _trees(name: str) -> list[ast.Module]:

@@ -254,6 +254,8 @@ def _hosted(models: tuple[str, ...]) -> Cases:
         for model in models:
             yield f"hosted {kind}", f"{name} {model}", _asked(model, tools=(tool,))
         yield f"hosted {kind}", f"{name}, forced", _asked(tools=(tool,), tool_choice=ir.ToolChoice("required", (kind,)))
+        limited = _asked(models[0], tools=(tool, ir.ProviderTool("web_search", kind="web_search")), max_tool_calls=2)
+        yield f"hosted {kind}", f"{name}, limited", limited
         both = (tool, ir.ToolDefinition("look"), tool)
         yield f"hosted {kind}", f"{name}, among others", _asked(models[0], tools=both)
     for number, form in enumerate(_FORMATS_OF_TEXT):
@@ -344,14 +346,35 @@ def _orders(models: tuple[str, ...]) -> Cases:
         "r": ir.Message("tool", (result,)), "e": ir.Message("user", ""), "E": ir.Message("assistant", ()),
         "b": ir.Message("assistant", " \n"), "n": ir.Message("user", "named", name="ann"),
     }  # fmt: skip
+    longer = {
+        **turns, "w": ir.Message("assistant", "yes \n"), "W": ir.Message("assistant", (ir.Text("a"), ir.Text("b "))),
+        "x": ir.Message("system", " "), "R": ir.Message("tool", (ir.ToolResult("call_2", "look", "error", " "),)),
+    }  # fmt: skip
     tools = (ir.ToolDefinition("look", parameters=_OBJECT),)
-    for order in product(turns, turns, turns):
-        messages = [turns[name] for name in order]
-        yield f"messages {order[0]}", "".join(order), ir.Request(models[0], tuple(messages), tools=tools)
-    for longer in ("ucru", "uCru", "ucrcr", "sscru", "uaus", "urc", "uccrr", "ucrra", "uCrcr", "usu", "nn", "uab"):
-        messages = [turns[name] for name in longer]
-        yield "longer", longer, ir.Request(models[-1], tuple(messages), tools=tools)
-        yield "longer", f"{longer} without tools", ir.Request(models[0], tuple(messages))
+    for names in product(turns, turns, turns):
+        messages = [turns[name] for name in names]
+        yield f"messages {names[0]}", "".join(names), ir.Request(models[0], tuple(messages), tools=tools)
+    orders = ("ucru", "uCru", "ucrcr", "sscru", "uaus", "urc", "uccrr", "ucrra", "uCrcr", "usu", "nn", "uab")
+    for order in (
+        *orders,
+        "uw",
+        "w",
+        "uaw",
+        "sw",
+        "ucrw",
+        "ucw",
+        "uW",
+        "uwa",
+        "xu",
+        "uxa",
+        "sxw",
+        "uCRr",
+        "uCrR",
+        "uR",
+    ):
+        messages = [longer[name] for name in order]
+        yield "longer", order, ir.Request(models[-1], tuple(messages), tools=tools)
+        yield "longer", f"{order} without tools", ir.Request(models[0], tuple(messages))
 
 
 def _marks(models: tuple[str, ...]) -> Cases:
@@ -485,6 +508,7 @@ _CONTENTS: dict[str, tuple[Any, ...]] = {
     "thought": (ir.Reasoning("Hm"), ir.Text("some text")), "only a thought": (ir.Reasoning("Hm"),),
     "call": (ir.Text("See:"), ir.ToolCall("call_1", "look", {"city": "Oslo"})),
     "calls": (ir.ToolCall("call_1", "look", {}), ir.ToolCall("call_2", "look", {"a": 1}, incomplete=True)),
+    "function call of a custom tool": (ir.ToolCall("call_1", "sh", {"input": "ls"}),),
     "custom call": (ir.ToolCall("call_1", "sh", {"input": "ls"}, "ls", custom=True),),
     "text behind a call": (ir.ToolCall("call_1", "look", {}), ir.Text("there")),
     "image": (ir.Image("image/png", data=PIXEL), ir.Text("a picture")), "image at a URL": (ir.Image(url="https://example.org/a"),),
