@@ -967,8 +967,8 @@ def test_sampling_as_the_model_takes_it(model: str, given: Json, sent: Json, pat
 
 @promise("law:2-nothing-vanishes")
 def test_settings_without_counterpart_are_reported() -> None:
-    _, losses = encode(request_of(seed=1, presence_penalty=0.1, frequency_penalty=0.0, candidates=2, stop=(" ", "END")))
-    paths = ["$.seed", "$.presence_penalty", "$.frequency_penalty", "$.candidates", "$.stop"]
+    _, losses = encode(request_of(seed=1, presence_penalty=0.1, frequency_penalty=0.0, candidates=2))
+    paths = ["$.seed", "$.presence_penalty", "$.frequency_penalty", "$.candidates"]
     assert sorted(loss.path for loss in losses) == sorted(paths)
     assert {loss.severity for loss in losses} == {"dropped"}
 

@@ -666,7 +666,6 @@ def test_what_this_api_cannot_express_is_reported() -> None:
         user="u",
         cache=ir.Cache(),
         parallel_tool_calls=False,
-        stop=("1", "2", "3", "4", "5", "6"),
         tools=(FUNCTION, ir.ProviderTool("web_search", "anthropic", {"type": "web_search_20250305"})),
     )
     _, losses = encode(value)
@@ -680,7 +679,6 @@ def test_what_this_api_cannot_express_is_reported() -> None:
         ("dropped", "$.user"),
         ("dropped", "$.cache"),
         ("dropped", "$.parallel_tool_calls"),
-        ("dropped", "$.stop"),
         ("dropped", "$.tools[1]"),
     }
 
