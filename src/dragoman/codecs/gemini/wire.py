@@ -9,7 +9,7 @@ numbers and enums are typed for all their spellings.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -313,6 +313,8 @@ class Candidate(GoogleWire, frozen=True):
 
 
 class CandidateBody(Candidate, frozen=True):
+    further: ClassVar = ("score",)  # of Vertex
+
     content: ContentBody | UnsetType = UNSET
     url_context_metadata: Raw | UnsetType = UNSET
     logprobs_result: Raw | UnsetType = UNSET
@@ -342,6 +344,8 @@ class ModalityCount(GoogleWire, frozen=True):
 
 
 class UsageMetadata(GoogleWire, frozen=True):
+    further: ClassVar = ("billablePromptUsage",)  # of Vertex
+
     prompt_token_count: Number | UnsetType = UNSET
     candidates_token_count: Number | UnsetType = UNSET
     total_token_count: Number | UnsetType = UNSET
