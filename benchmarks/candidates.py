@@ -43,6 +43,7 @@ class Candidate:
 def dragoman() -> Candidate:
     """Dragoman through its public API, with passes and losses."""
     import dragoman as library  # noqa: PLC0415 - its import is measured too, in fresh interpreters
+    from dragoman.installation import is_compiled  # noqa: PLC0415 - as above
 
     def translator(job: Job, source: Format, target: Format) -> Translator:
         if job is Job.RESPONSE:
@@ -53,7 +54,7 @@ def dragoman() -> Candidate:
 
     return Candidate(
         name="dragoman",
-        version=library.__version__,
+        version=f"{library.__version__} ({'compiled' if is_compiled() else 'source'})",
         translator=translator,
         streamer=_dragoman_streamer,
         formats=frozenset((*FIRST, *LATER)),

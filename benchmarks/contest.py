@@ -9,6 +9,7 @@ from benchmarks.candidates import Candidate
 from benchmarks.cases import Case, ground
 from benchmarks.conversations import Assistant
 from benchmarks.crossing import shortcoming, stream_shortcoming
+from benchmarks.limits import Verdict, verdict
 from benchmarks.measure import Best, Runner, race
 
 
@@ -36,12 +37,24 @@ class Contest:
 
     @property
     def slow(self) -> bool:
-        return self.candidate.held_to_limits and self.ratio is not None and self.ratio > self.limit
+        return self._verdict != "within"
+
+    @property
+    def known(self) -> bool:
+        """Whether it is over its limit, and no slower than was reached before."""
+        return self._verdict == "known"
 
     @property
     def broken(self) -> bool:
         """Whether it is too slow, incomplete or missing."""
-        return self.candidate.held_to_limits and (self.ratio is None or self.slow or self.remark is not None)
+        faulty = self.ratio is None or self.remark is not None
+        return self.candidate.held_to_limits and (faulty or self._verdict == "over")
+
+    @property
+    def _verdict(self) -> Verdict:
+        if self.ratio is None or not self.candidate.held_to_limits:
+            return "within"
+        return verdict(self.ratio, self.limit, self.case.reached_of(self.source, self.target))
 
     def measure(self, *, seconds: float, collector: bool) -> None:
         """Adds one slice. Does nothing if the pair is not supported or the library fails."""
