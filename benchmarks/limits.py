@@ -28,7 +28,7 @@ class Limit:
     most: float
     each_row: bool = False
     reached: float | None = None
-    """What is reached if `most` is not, with room for noise. Between the two `--check` reports a figure, above it fails."""
+    """What is reached if `most` is not, with room for noise. `--check` fails above it, and reports what is between."""
 
     def judge(self, value: float) -> Verdict:
         return verdict(value, self.most, self.reached)
