@@ -7,8 +7,8 @@ chunk, or as an error. Everything between (keys, routing, limits, records) works
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Raw
@@ -18,6 +18,8 @@ from dragoman.codecs.framing import Framing, Lines, ServerSentEvents
 from dragoman.codecs.stream_limits import Limits
 from dragoman.errors import DecodeError
 from dragoman.gateway.exchange import Exchange, Tunnel
+from dragoman.gateway.relay import Failed
+from dragoman.ir import Failure
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
@@ -25,8 +27,21 @@ _FIRST_ERROR = 400
 _DONE = b"[DONE]"
 
 
+class UnreadableEvent(Exception):
+    """An event of the upstream that its format does not allow: it passed unchanged up to here."""
+
+    def __init__(self, before: bytes, error: DecodeError) -> None:
+        self.before = before
+        """What the same read contained before the event, converted."""
+        self.error = error
+        super().__init__(str(error))
+
+
 class Adapter:
-    """Converts bodies between two envelopes. The defaults pass everything unchanged."""
+    """Converts bodies between two envelopes. The defaults pass everything unchanged.
+
+    `answer` raises `DecodeError`, and `feed` and `close` raise `UnreadableEvent`, for what they cannot convert.
+    """
 
     stream_type: str | None = None
     """The content type of a stream, if it differs."""
@@ -97,23 +112,47 @@ class AdaptedExchange(Exchange):
             body, more = self._adapter.error(status, body)
             headers = {**headers, **more}
         elif body:
-            body = self._adapter.answer(body)
+            try:
+                body = self._adapter.answer(body)
+            except DecodeError as error:
+                _blame_upstream(error)
         self._inner.send(status, headers, body)
 
     def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
         kind = self._adapter.stream_type
         sent_headers = headers if kind is None else {**headers, "content-type": kind}
-        self._inner.start(status, sent_headers, self._adapter.feed(first))
+        try:
+            adapted = self._adapter.feed(first)
+        except UnreadableEvent as bad:
+            _blame_upstream(bad.error)
+        self._inner.start(status, sent_headers, adapted)
 
     def write(self, data: bytes) -> bool:
-        adapted = self._adapter.feed(data)
+        try:
+            adapted = self._adapter.feed(data)
+        except UnreadableEvent as bad:
+            self._inner.write(bad.before)
+            _blame_upstream(bad.error)
         return self._inner.write(adapted) if adapted else False
 
     async def drain(self) -> None:
         await self._inner.drain()
 
     def finish(self, last: bytes = b"") -> None:
-        self._inner.finish(self._adapter.feed(last) + self._adapter.close())
+        try:
+            adapted = self._adapter.feed(last) + self._adapter.close()
+        except UnreadableEvent as bad:
+            self._inner.write(bad.before)
+            _blame_upstream(bad.error)
+        self._inner.finish(adapted)
+
+
+def _blame_upstream(error: DecodeError) -> NoReturn:
+    """Raise `Failed`: an answer in the client's own format, which passes unread, does not follow this format.
+
+    If the answer has begun, its connection is cut.
+    """
+    raise Failed(Failure("server", f"the upstream's answer does not follow its format: {error}", 502)) from None
 
 
 def _object(body: bytes, source: str) -> dict[str, Any]:
@@ -133,12 +172,21 @@ class _Events(Adapter):
         self._framing = framing
 
     def feed(self, data: bytes) -> bytes:
-        return b"".join(map(self._event, self._framing.feed(data))) if data else b""
+        return self._convert(lambda: self._framing.feed(data)) if data else b""
 
     def close(self) -> bytes:
-        return b"".join(map(self._event, self._framing.close()))
+        return self._convert(self._framing.close)
+
+    def _convert(self, payloads: Callable[[], Iterable[bytes]]) -> bytes:
+        converted: list[bytes] = []
+        try:
+            converted.extend(map(self._event, payloads()))  # keeps those before one that fails
+        except DecodeError as error:
+            raise UnreadableEvent(b"".join(converted), error) from None
+        return b"".join(converted)
 
     def _event(self, payload: bytes) -> bytes:
+        """Raises `DecodeError`."""
         raise NotImplementedError
 
 
@@ -200,15 +248,18 @@ class InvokeModel(_Events):
         if b'"type":"ping"' in payload:
             return b""
         if b'"error"' in payload[:40]:
-            error = _decode(payload).get("error")
+            error = _object(payload, "anthropic-messages").get("error")
             if isinstance(error, dict):
                 name = _IN_STREAM.get(str(error.get("type")), "internalServerException")
                 return frame_writer(exception_headers(name))(_encode({"message": str(error.get("message"))}))
         return _chunk(b'{"bytes":"' + b64encode(payload) + b'","p":"abcdefgh"}')
 
     def error(self, status: int, body: bytes) -> tuple[bytes, dict[str, str]]:
-        fields = _decode(body) if body[:1] == b"{" else {}
-        error = fields.get("error") if isinstance(fields, dict) else None
+        try:
+            fields = _object(body, "anthropic-messages")
+        except DecodeError:
+            fields = {}
+        error = fields.get("error")
         message = error.get("message") if isinstance(error, dict) else fields.get("message", "")
         kind = _ERROR_TYPES.get(status, "InternalServerException")
         return _encode({"message": message}), {"x-amzn-errortype": kind}
@@ -245,10 +296,10 @@ class OllamaGenerate(_Events):
         return _encode({"model": given.get("model"), "messages": [*system, message], **kept})
 
     def answer(self, body: bytes) -> bytes:
-        return _encode(_to_generate_line(_decode(body)))
+        return _encode(_to_generate_line(_object(body, _GENERATE)))
 
     def _event(self, payload: bytes) -> bytes:
-        return _encode(_to_generate_line(_decode(payload))) + b"\n"
+        return _encode(_to_generate_line(_object(payload, _GENERATE))) + b"\n"
 
 
 def _to_generate_line(line: dict[str, Any]) -> dict[str, Any]:
@@ -297,33 +348,55 @@ class LegacyCompletion(_Events):
         )
 
     def answer(self, body: bytes) -> bytes:
-        return _encode(_to_legacy_completion(_decode(body)))
+        completion = _object(body, _COMPLETION)
+        return _encode(_to_legacy_completion(completion, _choices_of(completion)))
 
     def _event(self, payload: bytes) -> bytes:
         if payload.startswith(_DONE):
             return b"data: [DONE]\n\n"
-        chunk = _decode(payload)
+        chunk = _object(payload, _COMPLETION)
         if "choices" not in chunk:
             return b"data: " + payload + b"\n\n"
         # The first chunk of a chat holds only the role.
-        choices = [one for one in chunk["choices"] if one.get("finish_reason") or (one["delta"].get("content") or "")]
+        choices = [one for one in _choices_of(chunk) if one.get("finish_reason") or _text_of(one)]
         if not choices and not chunk.get("usage"):
             return b""
-        return b"data: " + _encode(_to_legacy_completion({**chunk, "choices": choices})) + b"\n\n"
+        return b"data: " + _encode(_to_legacy_completion(chunk, choices)) + b"\n\n"
 
 
-def _to_legacy_completion(chat: dict[str, Any]) -> dict[str, Any]:
-    choices = [
+def _choices_of(chat: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the choices of an answer or a chunk. Raises `DecodeError`."""
+    choices = chat.get("choices", [])
+    if not isinstance(choices, list):
+        raise DecodeError(path="$.choices", expected="a list", got=type(choices).__name__, source=_COMPLETION)
+    for place, choice in enumerate(choices):
+        if not isinstance(choice, dict):
+            path, got = f"$.choices[{place}]", type(choice).__name__
+            raise DecodeError(path=path, expected="an object", got=got, source=_COMPLETION)
+    return choices
+
+
+def _text_of(choice: dict[str, Any]) -> str:
+    """Return the text of a choice. Raises `DecodeError`."""
+    message = choice.get("message") or choice.get("delta") or {}
+    content = message.get("content") or "" if isinstance(message, dict) else message
+    if not isinstance(content, str):
+        raise DecodeError(path="$.choices", expected="text", got=type(content).__name__, source=_COMPLETION)
+    return content
+
+
+def _to_legacy_completion(chat: dict[str, Any], choices: list[dict[str, Any]]) -> dict[str, Any]:
+    written = [
         {
-            "text": (choice.get("message") or choice.get("delta") or {}).get("content") or "",
+            "text": _text_of(choice),
             "index": choice.get("index", 0),
             "logprobs": None,
             "finish_reason": choice.get("finish_reason"),
         }
-        for choice in chat.get("choices", ())
+        for choice in choices
     ]
     id = str(chat.get("id", "")).replace("chatcmpl-", "cmpl-", 1)
-    return {**chat, "id": id, "object": "text_completion", "choices": choices}
+    return {**chat, "id": id, "object": "text_completion", "choices": written}
 
 
 ADAPTERS: Mapping[str, Callable[[], Adapter]] = {

@@ -560,7 +560,10 @@ class UpstreamResponse:
         if connection.broken is not None:
             broken, connection.broken = connection.broken, None
             self.close()
-            raise broken
+            try:
+                raise broken
+            finally:
+                del broken  # it refers to this frame, and would keep what the stream holds until the next collection
         return connection.crowded
 
     async def drain(self) -> None:
