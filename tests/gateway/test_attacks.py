@@ -411,6 +411,12 @@ def test_chains_of_routes_are_checked_in_linear_time() -> None:
     assert not measured.is_steep, str(measured)
 
 
+@pytest.mark.parametrize("text", ["x = " + "[" * 50_000, "[server]\nport = " + "9" * 10_000])
+def test_a_configuration_that_cannot_be_parsed_is_one_mistake(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^dragoman\.toml: "):
+        read_config(text)
+
+
 @pytest.mark.parametrize("command", ["serve", "sim", "chat"])
 @pytest.mark.parametrize("port", ["99999", "-1", "http", "1e3", "٣"])
 def test_an_invalid_port_is_refused(command: str, port: str) -> None:

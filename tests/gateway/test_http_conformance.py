@@ -573,6 +573,24 @@ def test_a_renewed_certificate_is_used_for_new_connections(
         assert httpx.get(f"{gateway.url}/health", verify=trusted).status_code == 200
 
 
+@promise("gateway:tls", "gateway:reload")
+def test_a_certificate_without_its_key_changes_nothing(
+    dragoman_simulator: Simulator, tmp_path: Path, certificate: Path, renewed: Path
+) -> None:
+    """A renewal replaces two files, one after the other, and a reload may come in between."""
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain.write_bytes(certificate.read_bytes())
+    key.write_bytes(certificate.read_bytes())
+    text = f'[server]\ntls_cert = "{chain}"\ntls_key = "{key}"\n' + provider("p", dragoman_simulator.url)
+    with served(tmp_path, text) as gateway:
+        for number, changed in enumerate((chain, key)):
+            changed.write_bytes(renewed.read_bytes())
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.wait_for("reloaded" if number else "reload_refused")
+            trusted = ssl.create_default_context(cafile=str(renewed if number else certificate))
+            assert httpx.get(f"{gateway.url}/health", verify=trusted).status_code == 200
+
+
 # ── disconnects ──
 
 

@@ -321,6 +321,10 @@ def read_config(text: str, file: str = "dragoman.toml") -> Config:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(_syntax(str(error), text, file)) from None
+    except RecursionError:
+        raise ConfigError(f"{file}: nested too deeply") from None
+    except ValueError as error:  # a number with thousands of digits
+        raise ConfigError(f"{file}: {str(error).partition(';')[0]}") from None
     for place, value, kind in _tables(data):
         try:
             msgspec.convert(value, kind)

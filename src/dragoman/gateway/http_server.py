@@ -76,6 +76,8 @@ class Server:
         self._held_since = 0
         """Bytes of answers that had to wait since slow readers were last looked for."""
         self.closing = False
+        self.tls: ssl.SSLContext | None = None
+        """The context of new TLS connections; a renewed certificate comes with a new one."""
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self.buffer = shared_buffer(self.loop)
@@ -94,9 +96,10 @@ class Server:
         else:
             listening.listen(1024)
             listening.settimeout(0)
-            self._accepting.append(self.loop.create_task(self._accept(listening, tls)))
+            self.tls = tls
+            self._accepting.append(self.loop.create_task(self._accept(listening)))
 
-    async def _accept(self, listening: socket.socket, tls: ssl.SSLContext) -> None:
+    async def _accept(self, listening: socket.socket) -> None:
         """Accept connections with TLS. asyncio's own server would not count handshakes that do not end."""
         with listening:
             while True:
@@ -109,14 +112,14 @@ class Server:
                 if not self._has_room():
                     accepted.close()
                     continue
-                task = self.loop.create_task(self._shake_hands(accepted, tls))
+                task = self.loop.create_task(self._shake_hands(accepted))
                 self._handshakes[task] = self.loop.time()
                 task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
-    async def _shake_hands(self, accepted: socket.socket, tls: ssl.SSLContext) -> None:
+    async def _shake_hands(self, accepted: socket.socket) -> None:
         with suppress(OSError):  # also of TLS, and the time limit
             await self.loop.connect_accepted_socket(
-                lambda: Http1Connection(self), accepted, ssl=tls, ssl_handshake_timeout=self.limits.head_seconds
+                lambda: Http1Connection(self), accepted, ssl=self.tls, ssl_handshake_timeout=self.limits.head_seconds
             )
 
     def admits(self, connection: Connection) -> bool:

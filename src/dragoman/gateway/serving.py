@@ -162,7 +162,7 @@ async def serving(
     tending = asyncio.ensure_future(ledger.tend())
     gateway.batches.start()
     try:
-        yield Running(gateway, server, url, ledger, setting, tls)
+        yield Running(gateway, server, url, ledger, setting)
     finally:
         await fronts.aclose()  # first, because streams to pages do not end by themselves
         await server.close(config.drain_seconds)
@@ -184,14 +184,12 @@ class Running:
         url: str,
         ledger: Ledger,
         setting: Setting,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.gateway = gateway
         self.server = server
         self.url = url
         self._ledger = ledger
         self._setting = setting
-        self._tls = tls
 
     def reload(self, config: Config) -> None:
         """Use a new configuration for new requests; those in progress keep the old one. Raises `ConfigError`."""
@@ -200,9 +198,11 @@ class Running:
         if self.gateway.access.required and not access.required:  # perhaps a file that is still being written
             words = "no keys are left, and a reload does not open a gateway that requires keys: restart it for that"
             raise ConfigError(f"server.keys: {words}")
-        if self._tls is not None and config.server.tls_cert:  # new connections use a renewed certificate
-            load_certificate(self._tls, config.server.tls_cert, config.server.tls_key)
-        self.gateway.replace(self._setting.router(config), access)
+        router = self._setting.router(config)
+        if self.server.tls is not None and config.server.tls_cert:
+            # A new context, because a certificate without its key, as in the middle of a renewal, ruins the old one.
+            self.server.tls = _tls(config.server)
+        self.gateway.replace(router, access)
 
 
 def _answer_cache(setting: Setting, ledger: Ledger, log: Log) -> AnswerCache | None:
