@@ -45,6 +45,13 @@ _UNTYPED = frozenset({"application/x-www-form-urlencoded", "text/plain"})
 _OF_BROWSERS = ("origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode")
 
 
+# How one worker asks the one with the page whether it may read the body of a request.
+ADMISSION = "/_/own/admission"
+"""The path; the query has the method and the path of the request, and its headers are sent along."""
+ADMITTED = "x-dragoman-admitted"
+"""The header of the answer that says how many bytes may be read. An answer without it refuses the request."""
+
+
 class BadRequest(Exception):
     """A request that is refused: not HTTP, too large, too slow, or too much for the memory budget."""
 

@@ -10,14 +10,15 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 from dragoman.drivers.transport import HttpRequest, Timeouts, read_whole
 from dragoman.errors import ProviderError
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.exchange import Application, Exchange, ServerLimits
-from dragoman.gateway.http_request import BadRequest, Head
+from dragoman.gateway.http_request import ADMISSION, ADMITTED, BadRequest, Head
 from dragoman.gateway.http_server import Server
-from dragoman.gateway.upstream_http import UpstreamHttp
+from dragoman.gateway.upstream_http import UpstreamHttp, UpstreamResponse
 
 _FIRST = 0
 _PATIENCE = 2.0
@@ -33,6 +34,8 @@ _BEHIND = 1_000
 _DATA = b"data: "
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _OF_A_CONNECTION = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "date"})
+_FREE_BODY = 4 << 10
+"""Bytes of a body that are read before the first worker has admitted the request."""
 # Headers not forwarded with a request: its body was read and decompressed, and the connection is another.
 _NOT_HANDED_OVER = _OF_A_CONNECTION | {"expect", "content-encoding", "upgrade", "http2-settings"}
 
@@ -49,6 +52,7 @@ class OtherWorkers:
         self._folder = folder
         self._place = place
         self._others = [number for number in range(count) if number != place]
+        self._most_body = ServerLimits().body
 
     @property
     def is_first(self) -> bool:
@@ -108,23 +112,44 @@ class OtherWorkers:
     async def hand_over(self, exchange: Exchange) -> None:
         """Let the first worker answer. Chunks pass as they come, and a disconnect on either side ends both."""
         try:
-            await exchange.receive()
+            limit = await self._admit_body(exchange)
+            if limit is not None:
+                await exchange.receive(limit)
+                await self._forward(exchange, self._page, _forwarded_request(exchange))
         except BadRequest as bad:
             exchange.send(bad.status, _TEXT, f"{bad}\n".encode())
-            return
-        client = UpstreamHttp(unix=self._page)
-        try:
-            response = await client.send(_forwarded_request(exchange), timeouts=_PATIENT)
-            kept = {name: value for name, value in response.headers.items() if name not in _OF_A_CONNECTION}
-            if "content-length" in response.headers or response.status in _BODILESS:
-                exchange.send(response.status, kept, await read_whole(response, _MOST))
-                return
-            exchange.start(response.status, kept)
-            await response.stream_to(exchange.write, exchange.drain)
-            exchange.finish()
         except ProviderError:
             if not exchange.started:
                 exchange.send(503, {**_TEXT, "retry-after": "1"}, b"The page is just starting; try again.\n")
+
+    async def _admit_body(self, exchange: Exchange) -> int | None:
+        """Ask the first worker how much of the body may be read; None if it has refused the request.
+
+        It knows who is logged in, and nothing is buffered for others.
+        """
+        if exchange.head.method == "GET":
+            return _FREE_BODY
+        client = UpstreamHttp(unix=self._socket(_FIRST))
+        try:
+            response = await client.send(_admission_request(exchange.head), timeouts=_SHORT)
+            body = await read_whole(response, _MOST)
+        finally:
+            await client.close()
+        if ADMITTED in response.headers:
+            return min(int(response.headers[ADMITTED]), self._most_body)
+        exchange.send(response.status, _kept_headers(response), body)
+        return None
+
+    async def _forward(self, exchange: Exchange, path: str, request: HttpRequest) -> None:
+        client = UpstreamHttp(unix=path)
+        try:
+            response = await client.send(request, timeouts=_PATIENT)
+            if "content-length" in response.headers or response.status in _BODILESS:
+                exchange.send(response.status, _kept_headers(response), await read_whole(response, _MOST))
+                return
+            exchange.start(response.status, _kept_headers(response))
+            await response.stream_to(exchange.write, exchange.drain)
+            exchange.finish()
         finally:
             await client.close()
 
@@ -133,6 +158,7 @@ class OtherWorkers:
         self, gateway: Gateway, application: Application, limits: ServerLimits
     ) -> AsyncIterator[Application]:
         """Listen for the other workers, and make them available as `gateway.other_workers`."""
+        self._most_body = limits.body
 
         async def for_workers(exchange: Exchange) -> None:
             await gateway.private.get(exchange.head.path, _not_found)(exchange)
@@ -170,9 +196,20 @@ def _worker_request(target: str) -> HttpRequest:
     return HttpRequest(method="GET", url=f"http://worker{target}")
 
 
+def _kept_headers(response: UpstreamResponse) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name not in _OF_A_CONNECTION}
+
+
 def _forwarded_request(exchange: Exchange) -> HttpRequest:
     head = exchange.head
     target = f"{head.path}?{head.query}" if head.query else head.path
+    return _with_headers_of(head, head.method, target, exchange.body)
+
+
+def _admission_request(head: Head) -> HttpRequest:
+    return _with_headers_of(head, "GET", f"{ADMISSION}?{urlencode({'method': head.method, 'path': head.path})}")
+
+
+def _with_headers_of(head: Head, method: str, target: str, body: bytes = b"") -> HttpRequest:
     kept = {name: value for name, value in head.headers.items() if name not in _NOT_HANDED_OVER}
-    url = f"http://{kept.pop('host', 'worker')}{target}"
-    return HttpRequest(method=head.method, url=url, headers=kept, body=exchange.body)
+    return HttpRequest(method=method, url=f"http://{kept.pop('host', 'worker')}{target}", headers=kept, body=body)

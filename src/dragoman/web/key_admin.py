@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from dragoman.gateway.access import digest_of
@@ -16,7 +15,7 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.state.base import Grant, NameTaken, Unavailable
 from dragoman.web.guard import Guard
-from dragoman.web.site import API, Handler, PageSection, Problems, Route, send_json
+from dragoman.web.site import API, Handler, PageSection, Problems, Route, read_body, send_json
 
 _DAY = 86_400.0
 _LONGEST_NAME = 64
@@ -113,7 +112,7 @@ class _KeyAdmin:
         send_json(exchange, {"refusal": refusal, "locks": locks, "keys": shown})
 
     async def create(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        wanted = msgspec.json.decode(exchange.body, type=KeyRequest)
+        wanted = read_body(exchange, KeyRequest)
         wanted.check()
         key = new_key()
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.codecs.registry import formats
@@ -13,7 +12,7 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
 from dragoman.web.all_formats import PlaygroundInput, UnreadableInput, convert_to_all
 from dragoman.web.models import GatewayModels
-from dragoman.web.site import API, PageSection, Route, send_json
+from dragoman.web.site import API, PageSection, Route, read_body, send_json
 from dragoman.web.trial import TrialRequest, try_out
 
 
@@ -49,7 +48,7 @@ class _Playground:
     async def run(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         if self._trials is None:
             raise LookupError("this page cannot send requests: start it with `dragoman serve`")
-        trial = msgspec.json.decode(exchange.body, type=TrialRequest)
+        trial = read_body(exchange, TrialRequest)
         try:
             gateway_models = await self._trials.gateway_models(exchange.head)
             tried = await try_out(trial, gateway_models, is_simulated=self._trials.is_simulated(trial.model))
@@ -62,7 +61,7 @@ class _Playground:
         send_json(exchange, {group: formats(group) for group in ("wire", "record", "compatible")})
 
     async def convert_to_all(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        given = msgspec.json.decode(exchange.body, type=PlaygroundInput)
+        given = read_body(exchange, PlaygroundInput)
         try:
             async with self._crossing:  # one at a time, off the event loop
                 understood = await asyncio.to_thread(convert_to_all, given)

@@ -16,7 +16,7 @@ from dragoman.drivers.providers import ALIASES
 from dragoman.gateway.access import Denied
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.exchange import Application, ServerLimits
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import ADMISSION, Head
 from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, is_loopback, listening_socket
 from dragoman.gateway.state.base import Unavailable
@@ -58,8 +58,10 @@ async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIter
         PageSection("usage"),  # uses the live section's endpoints
         key_admin(gateway, guard),
     ]
+    site = Site(guard, sections, next=gateway)
+    gateway.private[ADMISSION] = site.own_admission
     try:
-        yield Site(guard, sections, next=gateway)
+        yield site
     finally:
         streams.close()
         await hubs.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -16,7 +17,7 @@ from msgspec import Struct
 from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.gateway.exchange import Application, Exchange, Gone
-from dragoman.gateway.http_request import BadRequest
+from dragoman.gateway.http_request import ADMITTED, BadRequest, Head
 from dragoman.web.guard import HEADERS, LOGIN, Guard
 
 API = "/_/api"
@@ -29,6 +30,7 @@ _FRESH = {"cache-control": "no-store"}
 _JSON = {"content-type": "application/json", **_FRESH}
 _HTML = {"content-type": "text/html; charset=utf-8", **_FRESH}
 _NAME = re.compile(r"\{(\w+)\}")
+T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Exchange, Mapping[str, str]], Awaitable[None]]
 Problems: TypeAlias = tuple[tuple[type[Exception], int], ...]
@@ -61,9 +63,17 @@ def send_json(exchange: Exchange, body: object, status: int = 200) -> None:
     exchange.send(status, _JSON, msgspec.json.encode(body))
 
 
+def read_body(exchange: Exchange, type: type[T]) -> T:
+    """The JSON body of the request as a value of this type."""
+    try:
+        return msgspec.json.decode(exchange.body, type=type)
+    except RecursionError:
+        raise ValueError("the body is nested too deeply") from None
+
+
 def json_body(exchange: Exchange) -> dict[str, Any]:
     """The JSON object of the request; an empty body means an empty object."""
-    given = msgspec.json.decode(exchange.body) if exchange.body else {}
+    given = read_body(exchange, object) if exchange.body else {}
     if not isinstance(given, dict):
         raise ValueError("expected an object")  # noqa: TRY004 - the content is wrong, not the call
     return given
@@ -112,28 +122,39 @@ class Site:
         return self._next(exchange)
 
     async def _serve(self, exchange: Exchange) -> None:
-        exchange.also = HEADERS
         head = exchange.head
+        if not await self._admit(exchange, head):
+            return
+        if head.path == "/":
+            exchange.send(200, _HTML, self._page)
+            return
+        try:
+            await exchange.receive(_OPEN_BODY if head.path in _OPEN else None)
+        except BadRequest as bad:
+            send_json(exchange, {"error": str(bad)}, bad.status)
+        else:
+            await self._dispatch(exchange)
+
+    async def _admit(self, exchange: Exchange, head: Head) -> bool:
+        """Check the request before any of its body is read; return whether it is admitted. If not, it is answered."""
+        exchange.also = HEADERS
         refusal = self._guard.refusal(head)
         if refusal is not None:
             send_json(exchange, {"error": refusal}, 403)
-        elif head.path not in _OPEN and await self._guard.user(head) is None:
-            self._ask_for_login(exchange)
-        elif head.path == "/":
-            exchange.send(200, _HTML, self._page)
-        else:
-            try:
-                await exchange.receive(_OPEN_BODY if head.path in _OPEN else None)
-            except BadRequest as bad:
-                send_json(exchange, {"error": str(bad)}, bad.status)
-            else:
-                await self._dispatch(exchange)
-
-    def _ask_for_login(self, exchange: Exchange) -> None:
-        if exchange.head.path.startswith(API):
+        elif head.path in _OPEN or await self._guard.user(head) is not None:
+            return True
+        elif head.path.startswith(API):
             send_json(exchange, {"error": "log in first"}, 401)
         else:
             exchange.send(303, {"location": LOGIN})
+        return False
+
+    async def own_admission(self, exchange: Exchange) -> None:
+        """Tell another worker how much of the body of a request for the page it may read, or refuse the request."""
+        asked = exchange.head.parameters
+        head = Head(asked["method"], asked["path"], "", exchange.head.headers)
+        if await self._admit(exchange, head):
+            exchange.send(200, {ADMITTED: str(_OPEN_BODY if head.path in _OPEN else sys.maxsize)})
 
     async def _dispatch(self, exchange: Exchange) -> None:
         head = exchange.head
