@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -53,21 +53,51 @@ _OF_JSON = frozenset('"{}[]:,')
 # Tokens per character, between prose (0.4 to 0.8) and names and rare characters (1.3) in current tokenizers.
 _PER_IDEOGRAPH = 0.75
 _REMEMBERED = 1 << 14
-"""Size of the cache: gauges are updated far more often than messages are sent."""
+"""Size of a cache: gauges are updated far more often than messages are sent."""
+_SHORT = 1_000
+"""Characters of a text that a cache keeps as it is."""
 
 
-@lru_cache(_REMEMBERED)
+class CachedCounter:
+    """A counter that remembers what it counted. Long texts are remembered by digest: otherwise they stay in memory."""
+
+    def __init__(self, count: Counter) -> None:
+        self._count = count
+        self._known: dict[str | bytes, int] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> int:
+        key: str | bytes = text
+        if len(text) > _SHORT:
+            key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        known = self._known.get(key)
+        if known is None:
+            known = self._count(text)
+            with self._lock:
+                if len(self._known) >= _REMEMBERED:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = known
+        return known
+
+
 def estimate(text: str) -> int:
     """Estimates the tokens of a text (docs/chat.md has the measured error).
 
     >>> estimate("The weather in Paris is fine today.")
     8
     """
+    return _estimated(text)
+
+
+def _count_estimate(text: str) -> int:
     rest, ideographs = _IDEOGRAPHS.subn(" ", text)
     words = sum(_word_tokens(found[0]) for found in _WORDS.finditer(rest))
     numbers = len(_NUMBERS.findall(rest))
     signs = sum(_punctuation_tokens(row) for row in _SIGNS.findall(_RULERS.sub(_RULER, rest)))
     return round(ideographs * _PER_IDEOGRAPH + words + numbers + signs)
+
+
+_estimated = CachedCounter(_count_estimate)
 
 
 def _word_tokens(word: str) -> float:
@@ -106,7 +136,7 @@ class Tables:
             table: Any = import_module("tiktoken").get_encoding(encoding)
         except Exception:  # noqa: BLE001 - not installed, or no table: use the estimate
             return
-        self._counters[encoding] = lru_cache(_REMEMBERED)(lambda text: len(table.encode(text, disallowed_special=())))
+        self._counters[encoding] = CachedCounter(lambda text: len(table.encode(text, disallowed_special=())))
 
 
 TABLES = Tables()

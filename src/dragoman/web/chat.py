@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from dragoman.chat.entries import Part, Unreadable
-from dragoman.chat.events import AnyChatEvent, Changed, TurnEnded
+from dragoman.chat.events import AnyChatEvent, Changed, Notice, TurnEnded
 from dragoman.chat.exporting import export, kinds, show_as
 from dragoman.chat.media import attachment
 from dragoman.chat.participants import Participant
@@ -248,7 +248,7 @@ async def events(request: ChatRequest) -> None:
 
     def send_event(event: AnyChatEvent) -> None:
         if isinstance(event, Changed):
-            stream.put("snapshot", opened.snapshot())
+            stream.put_state("snapshot", opened.snapshot(), except_for=_NOT_IN_SNAPSHOT)
             return
         stream.put(str(event.__struct_config__.tag), event)
         if isinstance(event, TurnEnded):
@@ -259,6 +259,8 @@ async def events(request: ChatRequest) -> None:
         await stream.run(request.exchange)
 
 
+_NOT_IN_SNAPSHOT = frozenset({str(Notice.__struct_config__.tag)})
+"""Events that a snapshot does not include."""
 _GROWING = frozenset({create, change, send, retry})
 """What makes the stored conversations larger."""
 _ONE = "/conversations/{id}"

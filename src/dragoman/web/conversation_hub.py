@@ -22,6 +22,8 @@ from dragoman.chat.stores import Changed as ChangedElsewhere
 
 _LONGEST_NAME = 60
 _MOST_MODELS = 100
+_LONGEST_MODEL = 300
+"""Maximum characters of the name of a model, and of the name that it has in conversations."""
 _LARGEST = 16 << 20
 """Maximum bytes of a conversation of a user with limits: every turn writes all of it, which holds up other requests."""
 _MOST_EMPTY = 20
@@ -258,6 +260,7 @@ class ConversationHub:
 
     def set_model(self, name: str, model: str) -> None:
         """Replaces the model of this name, or adds one. Names are case-insensitive."""
+        _check_lengths(name, model)
         name = next((one for one in self.participants if one.casefold() == name.casefold()), name)
         if name not in self.participants and len(self.participants) >= _MOST_MODELS:
             raise NoRoom(f"a conversation has at most {_MOST_MODELS} models")
@@ -266,6 +269,10 @@ class ConversationHub:
         self._for_each_service(lambda service: service.set_participant(chosen))
 
     def configure(self, **options: Any) -> None:
+        default = options.get("default", ())
+        if len(default) > _MOST_MODELS:
+            raise NoRoom(f"a conversation has at most {_MOST_MODELS} models")
+        _check_lengths(*default)
         self.options = structs.replace(self.options, **options)
         self._for_each_service(lambda service: service.configure(**options))
 
@@ -289,6 +296,11 @@ class ConversationHub:
         opened = OpenConversation(service, self.store, self._folder)
         self._open_conversations.append(opened)
         return opened
+
+
+def _check_lengths(*names: str) -> None:
+    if any(len(name) > _LONGEST_MODEL for name in names):
+        raise ValueError(f"the name of a model has at most {_LONGEST_MODEL} characters")
 
 
 def free_name(store: ConversationStore, wanted: str) -> str:
