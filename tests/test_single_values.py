@@ -497,6 +497,69 @@ def test_values_beside_the_one_asked_for_are_refused_and_not_ignored() -> None:
         dragoman.decode_tool_call({"functionCall": {"args": {}}}, "gemini")
 
 
+OF_OTHERS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any, str], Any], tuple[Any, ...]]] = {
+    "calls": (
+        dragoman.encode_tool_calls,
+        dragoman.decode_tool_calls,
+        (ir.ToolCall("call_1", "get_weather", {"city": "Rome"}),),
+    ),
+    "calls in a message": (
+        dragoman.encode_messages,
+        dragoman.decode_tool_calls,
+        (ir.Message("assistant", (ir.ToolCall("call_1", "get_weather", {"city": "Rome"}),)),),
+    ),
+    "results": (
+        dragoman.encode_tool_results,
+        dragoman.decode_tool_results,
+        (ir.ToolResult.text("call_1", "get_weather", "18 degrees"),),
+    ),
+    "definitions": (
+        dragoman.encode_tool_definitions,
+        dragoman.decode_tool_definitions,
+        (ir.ToolDefinition("get_weather", "Weather", {"type": "object", "properties": {"city": {"type": "string"}}}),),
+    ),
+}
+
+
+def contents_of(values: tuple[Any, ...]) -> list[Any]:
+    """Name and content: all formats have them."""
+    named = {"arguments": ir.ToolCall, "value": ir.ToolResult, "parameters": ir.ToolDefinition}
+    return [(one.name, getattr(one, field)) for one in values for field, kind in named.items() if isinstance(one, kind)]
+
+
+@promise("value:bad-input")
+@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("kind", OF_OTHERS)
+def test_a_value_of_another_format_is_refused_or_read_in_full(kind: str, source: str) -> None:
+    encode, decode, values = OF_OTHERS[kind]
+    written = encode(values, source).value
+    expected = contents_of(decode(written, source))
+    for other in set(FORMATS) - {source}:
+        try:
+            read = decode(written, other)
+        except DecodeError:
+            continue
+        # The name of a tool is not in every result, and some shapes cannot tell an object from its text.
+        contents = [content for _, content in contents_of(read)]
+        assert [content for _, content in expected] == contents, other
+
+
+@promise("value:bad-input")
+def test_the_error_for_a_value_of_another_format_names_that_format() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Rome"}}
+    for source in ("openai-chat", "gemini"):
+        with pytest.raises(DecodeError, match=r"expected a tool call .*, got a value of anthropic-messages"):
+            dragoman.decode_tool_call(block, source)
+    with pytest.raises(DecodeError, match="expected a message, got a value of openai-chat"):
+        dragoman.decode_message({"role": "user", "content": "hi"}, "gemini")
+    # Nothing is missing here: calls and functions without arguments, and tools that are not functions.
+    assert dragoman.decode_tool_call({**block, "input": {}}, "openai-chat").arguments == {}
+    now = {"type": "function", "function": {"name": "now"}}
+    assert dragoman.decode_tool_definition(now, "openai-chat") == ir.ToolDefinition("now")
+    future = {"type": "shell_2030", "name": "shell", "parameters": {"type": "object"}}
+    assert isinstance(dragoman.decode_tool_definition(future, "anthropic-messages"), ir.ProviderTool)
+
+
 LISTS: dict[str, Callable[..., Any]] = {
     "calls": dragoman.encode_tool_calls,
     "results": dragoman.encode_tool_results,

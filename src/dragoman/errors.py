@@ -27,7 +27,7 @@ DragomanError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -139,6 +139,14 @@ class InvalidType(InvalidValue, TypeError):
 
 def _rebuild(kind: type[InvalidValue], path: str, expected: str, found: str, hint: str) -> InvalidValue:
     return kind(path=path, expected=expected, found=found, hint=hint)
+
+
+def unknown_options(given: Iterable[str], known: Iterable[str]) -> TypeError:
+    """The error of a call with options that do not exist. It says which ones were probably meant."""
+    names = list(known)
+    meant = {name: difflib.get_close_matches(name, names, n=1) for name in sorted(given)}
+    listed = (f"{name} (did you mean {close[0]}?)" if close else name for name, close in meant.items())
+    return TypeError(f"unknown options: {', '.join(listed)}; known: {', '.join(names)}")
 
 
 class UnparsedArguments(DragomanError, ValueError):

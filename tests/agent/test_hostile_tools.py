@@ -212,11 +212,16 @@ async def execute_one(given: Tool) -> ToolResult:
     return (await execute(ready, ToolContext(ready.call), None)).result
 
 
-def test_a_tool_that_exits_does_not_end_the_run() -> None:
-    @tool
-    def quit_now() -> str:
-        raise SystemExit(1)
+@pytest.mark.parametrize("leaving", [SystemExit(1), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("blocks", [False, True], ids=["async", "in a thread"])
+def test_a_tool_that_exits_does_not_end_the_run(leaving: BaseException, *, blocks: bool) -> None:
+    async def quit_in_the_loop() -> str:
+        raise leaving
 
+    def quit_in_a_thread() -> str:
+        raise leaving
+
+    quit_now = tool(name="quit_now")(quit_in_a_thread if blocks else quit_in_the_loop)
     agent = agent_of([Scripted(calls=[("quit_now", {})]), "Done."], tools=[quit_now])
     agent.run_sync("Go")
     assert agent.history[-1].text == "Done."

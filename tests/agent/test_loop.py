@@ -113,8 +113,12 @@ def test_a_run_takes_text_parts_and_messages_with_and_without_an_event_loop() ->
         (Text("three"),),
         (Text("four"), picture),
     ]
-    with pytest.raises(TypeError, match="a user message has text"):
+    with pytest.raises(TypeError, match=r"opening: expected a text, a message, or texts.*, found ToolCall"):
         run(agent.run([ToolCall("c", "add", {})]))
+    with pytest.raises(TypeError, match=r"found dict; earlier messages go into Agent\(history=...\)"):
+        run(agent.run([{"role": "user", "content": "five"}]))  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="found nothing, and there is no history"):
+        agent_of(["never"]).run_sync()
     assert run(agent.run()).text == "5"  # goes on with the history as it is
     assert driver_of(agent).requests[-1].messages[-1].text == "4"
 

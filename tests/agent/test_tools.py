@@ -3,9 +3,11 @@
 import asyncio
 import enum
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -148,6 +150,8 @@ TYPED: list[tuple[Any, Any, Any]] = [
     (Annotated[int, pydantic.Field(ge=3)], 4, 4),
     (Annotated[str, "which one"], "a", "a"),
     (Any, {"a": [1]}, {"a": [1]}),
+    (Path, "notes/a.txt", Path("notes/a.txt")),
+    (list[PurePosixPath] | None, ["/a"], [PurePosixPath("/a")]),
 ]
 
 
@@ -184,7 +188,61 @@ def test_async_functions_methods_and_names_of_ones_own() -> None:
     assert (named.name, named.definition.description, named.definition.strict) == ("the-price", "What it costs.", True)
 
 
+@promise("agent:tool-from-function")
+def test_a_partial_and_an_object_that_can_be_called_are_tools() -> None:
+    def find(shelf: dict[str, int], item: str, unit: str = "pieces", *, limit: int = 9) -> str:
+        """Find.
+
+        Args:
+            item: which one
+            limit: how many at most
+        """
+        return f"{min(shelf[item], limit)} {unit}"
+
+    class Search:
+        def __call__(self, text: str, where: Path = Path("notes")) -> list[Path]:
+            """Search."""
+            return [where / text]
+
+    bound = dragoman.tool(partial(partial(find, {"pen": 12}), unit="pens"))
+    assert (bound.name, bound.definition.description) == ("find", "Find.")
+    assert bound.definition.parameters == {
+        "type": "object",
+        "properties": {
+            "item": {"type": "string", "description": "which one"},
+            "limit": {"type": "integer", "description": "how many at most", "default": 9},
+        },
+        "required": ["item"],
+        "additionalProperties": False,
+    }
+    assert run_call(bound, {"item": "pen"}) == ("text", "9 pens")
+    search = dragoman.tool(name="search")(Search())
+    assert search.definition.description == "Search."
+    assert search.definition.parameters["properties"]["where"] == {"type": "string", "default": "notes"}
+    assert run_call(search, {"text": "ink"}) == ("data", ["notes/ink"])
+
+
 def nothing() -> None: ...
+
+
+class Shelf:
+    def find(self, item: str) -> str:
+        return item
+
+    def __call__(self, item: str) -> str:
+        return item
+
+
+def rows(text: str) -> Iterator[str]:
+    yield text
+
+
+async def arriving_rows(text: str) -> AsyncIterator[str]:
+    yield text
+
+
+def anything(*rest: object) -> object:
+    return rest
 
 
 @dragoman.tool
@@ -212,7 +270,12 @@ def test_editors_know_the_options_of_a_tool() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: dragoman.tool(lambda *rest: rest), "cannot be passed by name"),
+        (lambda: dragoman.tool(anything), "cannot be passed by name"),
+        (lambda: dragoman.tool(lambda x: x), r"with a name, found a lambda; give it one: tool\(name="),
+        (lambda: dragoman.tool(Shelf()), "with a name, found an object of Shelf; give it one"),
+        (lambda: dragoman.tool(Shelf.find), r"the method find without its object; .*tool\(thing.find\)"),
+        (lambda: dragoman.tool(rows), "found rows, which is a generator; return a list"),
+        (lambda: agent_of([], tools=[arriving_rows]), "found arriving_rows, which is a generator"),
         (
             lambda: dragoman.tool(name="no spaces")(nothing),
             "not a valid tool name",
@@ -222,7 +285,7 @@ def test_editors_know_the_options_of_a_tool() -> None:
         (lambda: agent_of([], tools=[echo, echo]), "two tools are named 'echo'"),
         (lambda: dragoman.tool(complex_number), "complex_number: parameter x: complex has no JSON Schema; use JSON"),
         (lambda: dragoman.tool(unknown_class), "unknown_class: parameter y: .*Unknown.* has no JSON Schema"),
-        (lambda: dragoman.tool(nme="x"), "unknown options: nme; known: name, description"),  # type: ignore[call-overload]
+        (lambda: dragoman.tool(nme="x"), r"unknown options: nme \(did you mean name\?\); known: name, description"),  # type: ignore[call-overload]
     ],
 )
 def test_values_that_are_not_tools_are_refused_at_once(make: Callable[[], Any], words: str) -> None:
@@ -425,6 +488,7 @@ RETURNED: list[tuple[Any, str, Any]] = [
     (Item(name="pen", made=date(2026, 1, 2)), "data", {"name": "pen", "count": 1, "made": "2026-01-02"}),
     (Output("error", "no luck"), "error", "no luck"),
     (Output("data", "quoted"), "data", "quoted"),
+    ({"kept": [Path("a/b")]}, "data", {"kept": ["a/b"]}),
 ]
 
 

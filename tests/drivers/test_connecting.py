@@ -170,7 +170,11 @@ def test_a_function_gives_a_fresh_token_for_each_request() -> None:
         ),
         ("openai-compatible/m", {}, "has no base_url"),
         ("nobody/m", {}, "unknown provider 'nobody'; known providers: openai, "),
-        ("gpt-5", {}, "has no provider: write provider/model"),
+        ("gpt-5", {}, "'gpt-5' has no provider: write openai/gpt-5"),
+        ("claude-sonnet-5", {}, "write anthropic/claude-sonnet-5"),
+        ("google:gemini-3.8-flash", {}, "write google/gemini-3.8-flash"),
+        ("mystery", {}, "has no provider: write provider/model, such as openai/gpt-5.6"),
+        ("openai/", {}, "'openai/' has no model: write provider/model"),
     ],
 )
 def test_an_error_names_what_is_missing(model: str, environment: dict[str, str], words: str) -> None:
@@ -179,8 +183,10 @@ def test_an_error_names_what_is_missing(model: str, environment: dict[str, str],
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(TypeError, match="unknown options: key"):
-        connect("openai/m", key="x")  # type: ignore[call-arg]
+    with pytest.raises(
+        TypeError, match=r"unknown options: baseurl \(did you mean base_url\?\), x; known: base_url, api"
+    ):
+        connect("openai/m", x="x", baseurl="http://localhost")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="openai takes no region"):
         connect("openai/m", api_key="x", region="eu")
 

@@ -185,6 +185,10 @@ def test_what_cannot_be_asked_is_refused() -> None:
             await driver.query()
         with pytest.raises(TypeError, match="unknown settings: tempratur"):
             await driver.query("x", tempratur=1)  # type: ignore[call-overload]
+        with pytest.raises(
+            TypeError, match=r"expected known settings, found .*; for max_tokens use max_output_tokens$"
+        ):
+            await driver.query("x", max_tokens=1)  # type: ignore[call-overload]
 
     asyncio.run(run())
 

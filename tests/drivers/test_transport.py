@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import gc
 import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -35,6 +36,7 @@ from dragoman.errors import (
 )
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import ONCE
+from tests.support.waiting import until
 
 ANSWER = (
     b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'
@@ -86,6 +88,39 @@ def test_connections_are_used_again() -> None:
         assert len(ports) == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("closes_loop", [False, True], ids=["in its loop", "after its loop"])
+def test_a_driver_that_nobody_closed_closes_its_connections_without_a_warning(
+    caplog: pytest.LogCaptureFixture, *, closes_loop: bool
+) -> None:
+    kept: list[RemoteDriver] = []
+    connections: list[asyncio.Transport] = []
+
+    async def noting(request: web.BaseRequest) -> AsyncIterator[web.StreamResponse]:
+        assert request.transport is not None
+        connections.append(request.transport)
+        yield web.Response(body=ANSWER, content_type="application/json")
+
+    async def run() -> None:
+        async with serving(noting) as url:
+            driver = connect("openai-chat/m", base_url=url, api_key="k", environment={})
+            answer = driver.stream_query("x")
+            if closes_loop:
+                kept.append(driver)
+            del driver
+            gc.collect()
+            # The stream still needs the connection.
+            assert (await answer.result).content == "hi"
+            del answer
+            gc.collect()
+            if not closes_loop:
+                await asyncio.to_thread(until, connections[0].is_closing)
+
+    asyncio.run(run())
+    kept.clear()
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_requests_go_through_the_proxy_that_is_named() -> None:

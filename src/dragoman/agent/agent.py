@@ -39,7 +39,7 @@ from dragoman.drivers.base import Choice, Driver, Settings
 from dragoman.drivers.connect import connect
 from dragoman.drivers.sync import SyncDriver, in_background
 from dragoman.drivers.typed_output import NoOutput, OutputMode, output_of
-from dragoman.errors import InvalidType, InvalidValue
+from dragoman.errors import InvalidType, InvalidValue, unknown_options
 from dragoman.ir import AnyPart, Audio, Document, Image, Message, ProviderTool, Text, Usage
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Agent(Generic[OutputT]):
     def __init__(self, driver: Driver | str, *, output_type: Any = str, **options: Unpack[AgentOptions]) -> None:
         unknown = options.keys() - AgentOptions.__annotations__.keys()
         if unknown:
-            raise TypeError(f"Agent() has no option {', '.join(sorted(unknown))}")
+            raise unknown_options(unknown, AgentOptions.__annotations__)
         self._tools: dict[str, Tool] = {}
         self._hosted: list[ProviderTool] = []
         self.add_tools(options.get("tools", ()))
@@ -349,6 +349,8 @@ class Agent(Generic[OutputT]):
         in_background(self.close())
 
     async def _begin(self, opening: Message | None, *, partials: bool = False) -> _Run[OutputT]:
+        if opening is None and not self._conversation.messages:
+            raise InvalidValue(path="opening", expected="a text or a message", found="nothing, and there is no history")
         await self._leave_old_run()
         channel: Channel[AnyAgentEvent] = Channel()
         setup = structs.replace(self._setup, hosted=tuple(self._hosted)) if self._hosted else self._setup
@@ -496,5 +498,7 @@ def _message(opening: Opening) -> Message | None:
     parts = tuple(Text(part) if isinstance(part, str) else part for part in given)
     for part in parts:
         if not isinstance(part, Text | Image | Document | Audio):
-            raise TypeError(f"a user message has text, images, documents and audio, not {type(part).__name__}")
+            hint = "earlier messages go into Agent(history=...)" if isinstance(part, Message | Mapping) else ""
+            expected = "a text, a message, or texts, images, documents and audio"
+            raise InvalidType(path="opening", expected=expected, found=type(part).__name__, hint=hint)
     return Message("user", parts)

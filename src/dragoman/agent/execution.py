@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -102,8 +103,13 @@ async def _attempt(ready: Ready, context: ToolContext, timeout: float | None) ->
         if task is not None and task.cancelling():
             raise
         return Outcome(error_of(call, _describe(error)))  # the tool cancelled itself
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; the program continues
-        return Outcome(error_of(call, _describe(error)), failed=True)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        # Ctrl-C arrives in the main thread alone. In another one a tool raised it, and it would end the loop there.
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
+        return Outcome(
+            error_of(call, _describe(error)), failed=True
+        )  # a tool may fail in any way; the program continues
     return _outcome_of(ready, value)
 
 

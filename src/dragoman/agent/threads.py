@@ -33,7 +33,8 @@ async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         failed: BaseException | None = None
         try:
             value = context.run(function, *args, **kwargs)
-        except StopIteration as error:  # a future does not accept it
+        # A future does not accept the one, and the other would end the loop: Ctrl-C never arrives in this thread.
+        except (StopIteration, KeyboardInterrupt) as error:
             failed = RuntimeError(f"the function raised {error!r}")
         except BaseException as error:  # noqa: BLE001 - re-raised where the function is awaited
             failed = error

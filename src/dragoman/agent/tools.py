@@ -14,8 +14,8 @@ from dragoman.agent.docstrings import read_docstring
 from dragoman.agent.threads import in_thread
 from dragoman.agent.validation import problems_of
 from dragoman.drivers.base import Driver
-from dragoman.drivers.python_types import Parameter, arguments_of, parameters_of
-from dragoman.errors import InvalidType
+from dragoman.drivers.python_types import Parameter, arguments_of, function_behind, json_form, parameters_of
+from dragoman.errors import InvalidType, unknown_options
 from dragoman.ir import (
     Audio,
     Document,
@@ -227,9 +227,9 @@ def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[.
     >>> add.definition.parameters["required"], add(2)
     (['a'], 3)
     """
-    unknown = sorted(options.keys() - set(Options.__struct_fields__))
+    unknown = options.keys() - set(Options.__struct_fields__)
     if unknown:
-        raise TypeError(f"unknown options: {', '.join(unknown)}; known: {', '.join(Options.__struct_fields__)}")
+        raise unknown_options(unknown, Options.__struct_fields__)
     chosen = Options(**options)
     if function is None:
         return lambda given: _from_function(given, chosen)
@@ -277,9 +277,11 @@ def schema_decoder(schema: Mapping[str, Any]) -> Decoder:
 def _from_function(function: Callable[..., Any], options: Options) -> Tool:
     if isinstance(function, Tool):
         raise TypeError(f"{function.name} is a tool already")
-    name = options.name or str(getattr(function, "__name__", ""))
-    summary, descriptions = read_docstring(function.__doc__)
+    behind = function_behind(function)
+    name = options.name or _name_of(function, behind)
+    summary, descriptions = read_docstring(behind.__doc__)
     parameters = parameters_of(function)
+    _check_call(behind, parameters)
     injected = _find_injected(parameters)
     given = arguments_of(name, [one for one in parameters if one.name not in injected], descriptions)
 
@@ -297,6 +299,27 @@ def _from_function(function: Callable[..., Any], options: Options) -> Tool:
 
     described = msgspec.structs.replace(options, description=options.description or summary)
     return _make_tool(described, name, given.schema, run=run, decode=decode, function=function)
+
+
+def _name_of(function: Callable[..., Any], behind: Callable[..., Any]) -> str:
+    name = str(getattr(behind, "__name__", ""))
+    if name in {"<lambda>", "__call__"}:
+        found = "a lambda" if name == "<lambda>" else f"an object of {type(function).__name__}"
+        hint = "give it one: tool(name=...)(function)"
+        raise InvalidType(path="tool", expected="a function with a name", found=found, hint=hint)
+    return name
+
+
+def _check_call(behind: Callable[..., Any], parameters: Sequence[Parameter]) -> None:
+    """Refuse what could be a tool but no call of it could succeed."""
+    name = getattr(behind, "__name__", "")
+    if inspect.isfunction(behind) and parameters and parameters[0].name == "self" and parameters[0].hint is Any:
+        hint = f"make a tool of the method of an object: tool(thing.{name})"
+        raise InvalidType(path="tool", expected="a function", found=f"the method {name} without its object", hint=hint)
+    if inspect.isgeneratorfunction(behind) or inspect.isasyncgenfunction(behind):
+        expected = "a function that returns its result"
+        hint = "return a list instead of yielding"
+        raise InvalidType(path="tool", expected=expected, found=f"{name}, which is a generator", hint=hint)
 
 
 def _make_tool(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> Tool:
@@ -419,13 +442,7 @@ def _encodable_part(part: Content) -> Content:
 def _json(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return encodable_text(value) if value else value
-    return to_raw(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign))
-
-
-def _foreign(value: Any) -> Any:
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    raise NotImplementedError(f"{type(value).__name__} cannot be expressed in JSON")
+    return to_raw(msgspec.to_builtins(value, str_keys=True, enc_hook=json_form))
 
 
 # ── the tool that ends a run ──────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.cli.problems import CommandError
 from dragoman.drivers.connect import Environment, Options, is_local
 from dragoman.drivers.key_store import environment_with_stored_keys, explain_missing_key
-from dragoman.drivers.providers import PROVIDERS, Provider, find_provider
+from dragoman.drivers.providers import PROVIDERS, Provider, find_provider, missing_provider
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, load_config
 from dragoman.gateway.config_file import ConfigFile, find_config_file
@@ -63,9 +63,7 @@ class Settings(Struct, frozen=True):
         model = self._follow_routes(name)
         provider, slash, rest = model.partition("/")
         if not slash or not rest:
-            raise NotConfigured(
-                f"{model!r} has no provider: write provider/model, such as openai/gpt-5.6", missing="model"
-            )
+            raise missing_provider(model)
         table = self.config.providers.get(provider)
         if table is None:
             return Target(find_provider(provider), rest, {"environment": self.environment})

@@ -26,13 +26,13 @@ from dragoman.drivers.credentials import (
     google_credentials,
     import_extra,
 )
-from dragoman.drivers.providers import Auth, Provider, Variable, find_provider, vertex_host
+from dragoman.drivers.providers import Auth, Provider, Variable, find_provider, missing_provider, vertex_host
 from dragoman.drivers.remote import Channel, RemoteDriver
 from dragoman.drivers.retries import RetryHook, RetryPolicy
 from dragoman.drivers.secret import Secret
 from dragoman.drivers.sync import SyncDriver
 from dragoman.drivers.transport import SizeLimits, Timeouts, Tls, Transport, proxy_of_environment
-from dragoman.errors import InvalidType, NotConfigured
+from dragoman.errors import InvalidType, NotConfigured, unknown_options
 
 Environment: TypeAlias = Mapping[str, str]
 
@@ -75,7 +75,7 @@ def connect(model: str, **options: Unpack[Options]) -> RemoteDriver:
     """
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
-        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}; known: {', '.join(Options.__annotations__)}")
+        raise unknown_options(unknown, Options.__annotations__)
     provider, name = split_model_name(model)
     channel = open_channel(provider, options)
     return RemoteDriver(channel, name, options.get("defaults", {}))
@@ -111,7 +111,7 @@ def split_model_name(model: str) -> tuple[Provider, str]:
         raise InvalidType(path="model", expected="provider/model, such as openai/gpt-5.6", found=type(model).__name__)
     provider, slash, name = model.partition("/")
     if not slash or not name:
-        raise NotConfigured(f"{model!r} has no provider: write provider/model, such as openai/gpt-5.6", missing="model")
+        raise missing_provider(model)
     return find_provider(provider), name
 
 

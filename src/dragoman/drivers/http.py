@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import weakref
 from collections.abc import Mapping
 from functools import cache
 from math import inf
@@ -33,13 +34,17 @@ _LARGE = 1 << 20
 
 
 class HttpTransport:
-    """One pool of connections. It belongs to the event loop it is first used in."""
+    """One pool of connections. It belongs to the event loop it is first used in.
+
+    A pool that nobody closed is closed when the transport is collected.
+    """
 
     def __init__(self, *, proxy: str | None = None, tls: Tls | None = None, connections: int = 1000) -> None:
         self._proxy = proxy
         self._tls = tls
         self._connections = connections
         self._open: _Open | None = None
+        self._finalizer: weakref.finalize[..., HttpTransport] | None = None
 
     def __repr__(self) -> str:
         proxy = "" if self._proxy is None else f"proxy={hide_url(self._proxy)!r}"
@@ -70,10 +75,12 @@ class HttpTransport:
             response = await opened.deadlines.wait(sending, min(first, end))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _sending_error(error, request.url, timeouts, over=loop.time() >= end) from error
-        return AiohttpResponse(response, timeouts, opened, min(first, end), end)
+        return AiohttpResponse(response, timeouts, opened, min(first, end), end, pool=self)
 
     async def close(self) -> None:
         opened, self._open = self._open, None
+        if self._finalizer is not None:
+            self._finalizer.detach()
         if opened is not None:
             opened.deadlines.close()
             await opened.session.close()
@@ -95,7 +102,21 @@ class HttpTransport:
             raise_for_status=False,
         )
         self._open = _Open(loop, session, Deadlines(loop))
+        self._finalizer = weakref.finalize(self, _close_forgotten, loop, session)
         return self._open
+
+
+def _close_forgotten(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
+    """Close a pool without waiting, from any thread. Otherwise aiohttp warns about sessions that users never saw."""
+    connector = session.connector
+    session.detach()
+    if connector is None:
+        return
+    close = connector._close  # noqa: SLF001 - the public one starts a task, which the end of the loop would interrupt
+    try:
+        loop.call_soon_threadsafe(close)
+    except RuntimeError:  # the loop has ended
+        close()
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO | None:
@@ -122,6 +143,7 @@ class AiohttpResponse:
         "_end",
         "_now",
         "_pause",
+        "_pool",
         "_read",
         "_response",
         "_timeouts",
@@ -131,9 +153,18 @@ class AiohttpResponse:
     )
 
     def __init__(
-        self, response: aiohttp.ClientResponse, timeouts: Timeouts, opened: _Open, first: float, end: float
+        self,
+        response: aiohttp.ClientResponse,
+        timeouts: Timeouts,
+        opened: _Open,
+        first: float,
+        end: float,
+        *,
+        pool: HttpTransport,
     ) -> None:
         self._response = response
+        # Keeps the connections open until the answer has been read, even if the driver is forgotten meanwhile.
+        self._pool = pool
         self._timeouts = timeouts
         self._read = response.content.readany
         self._at_end = response.content.at_eof

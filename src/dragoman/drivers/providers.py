@@ -530,6 +530,44 @@ ALIASES: Mapping[str, str] = {
 }
 
 
+# Providers that have models with such names. The one whose own format the client uses comes first.
+_BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), tuple(providers))
+    for pattern, *providers in (
+        (r"(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen)\.|arn:aws", "bedrock"),
+        (r"claude-", "anthropic"),
+        (r"text-embedding-(?:3|ada)", "openai"),
+        (r"text-embedding-\d{3}|text-multilingual-embedding-", "vertex"),
+        (r"embed-(?:v\d|english|multilingual)", "cohere"),
+        (r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|o[134](?:-|$)|codex-)", "openai"),
+        (r"(?:models/)?(?:gemini-|gemma-\d)", "gemini", "vertex"),
+        (r"grok-", "xai"),
+        (r"command-|c4ai-", "cohere"),
+        (r"deepseek-(?:chat|reasoner)", "deepseek"),
+        (r"(?:mistral|codestral|magistral|devstral)-", "mistral"),
+        (r"[\w.-]+:[\w.-]+$", "ollama"),
+    )
+)
+
+
+def providers_of_name(model: str) -> tuple[str, ...]:
+    """The providers that have models with such names; empty if the name shows no vendor."""
+    return next((names for pattern, names in _BY_NAME if pattern.match(model)), ())
+
+
+def missing_provider(model: str) -> NotConfigured:
+    """The error for a name that is not `provider/model`. It says which name was probably meant."""
+    head, _, rest = model.partition(":")
+    if rest and ALIASES.get(head, head) in PROVIDERS:
+        meant = f"{head}/{rest}"
+    elif "/" not in model and (having := providers_of_name(model)):
+        meant = f"{having[0]}/{model}"
+    else:
+        meant = "provider/model, such as openai/gpt-5.6"
+    lacks = "no model" if model.endswith("/") and model != "/" else "no provider"
+    return NotConfigured(f"{model!r} has {lacks}: write {meant}", missing="model")
+
+
 def find_provider(name: str) -> Provider:
     row = PROVIDERS.get(ALIASES.get(name, name))
     if row is None:

@@ -1,13 +1,16 @@
 """From a function's signature to the schema of its arguments, and from JSON arguments to Python values.
 
 Types are those of msgspec: builtins, Literal, unions, Enum, dataclasses, TypedDict, NamedTuple, Struct, dates.
-Models of pydantic work anywhere, if it is installed.
+Paths work, too, and models of pydantic, if it is installed.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
 from types import UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -37,14 +40,29 @@ class Arguments(Struct, frozen=True):
     decode: Decode
 
 
+def function_behind(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the name, docstring and type hints: the one in a partial, the `__call__` of an object."""
+    while isinstance(function, partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    call: Callable[..., Any] = function.__call__  # type: ignore[operator] - mypy reads it as the call of a function
+    return call
+
+
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    name = getattr(function, "__name__", type(function).__name__)
+    """The parameters that are still open: those that a partial fixes by name are not."""
+    behind = function_behind(function)
+    name = getattr(behind, "__name__", type(function).__name__)
     try:
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_type_hints(behind, include_extras=True)
     except NameError as error:
         raise TypeError(f"the type hints of {name} cannot be read: {error}") from None
+    fixed = function.keywords if isinstance(function, partial) else {}
     found = []
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in fixed:
+            continue
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise TypeError(f"{name}: parameter {parameter} cannot be passed by name, as models do")
         found.append(Parameter(parameter.name, hints.get(parameter.name, Any), parameter.default))
@@ -75,13 +93,15 @@ def _refuse_types(name: str, parameters: list[Parameter]) -> None:
             schema_of(translate_annotated(one.hint))
         except TypeError:
             hint = getattr(one.hint, "__name__", one.hint)
-            known = "JSON types, Literal, enums, dataclasses, TypedDicts, dates, models of pydantic"
+            known = "JSON types, Literal, enums, dataclasses, TypedDicts, dates, paths, models of pydantic"
             raise TypeError(f"{name}: parameter {one.name}: {hint} has no JSON Schema; use {known}") from None
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of a type: an object whose `$defs` hold what it refers to."""
-    (schema,), definitions = msgspec.json.schema_components((kind,), schema_hook=_model_schema, ref_template=_REFERENCE)
+    (schema,), definitions = msgspec.json.schema_components(
+        (kind,), schema_hook=_foreign_schema, ref_template=_REFERENCE
+    )
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     root = {key: value for key, value in root.items() if key != "title"}
     if root.get("type") == "object" and isinstance(kind, type) and issubclass(kind, Struct):
@@ -134,9 +154,9 @@ def alternatives_of(hint: Any) -> tuple[Any, ...]:
 
 
 def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Decode:
-    decode = msgspec.json.Decoder(kind, dec_hook=_model_value).decode
+    decode = msgspec.json.Decoder(kind, dec_hook=_foreign_value).decode
     tries = {
-        name: [msgspec.json.Decoder(translate_annotated(one), dec_hook=_model_value).decode for one in given]
+        name: [msgspec.json.Decoder(translate_annotated(one), dec_hook=_foreign_value).decode for one in given]
         for name, given in members.items()
     }
 
@@ -154,7 +174,7 @@ def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Deco
 
 def value_decoder(kind: Any) -> Callable[[Any], Any]:
     """From parsed JSON to a value of the type; raises `ValueError`."""
-    decode = msgspec.json.Decoder(translate_annotated(kind), dec_hook=_model_value).decode
+    decode = msgspec.json.Decoder(translate_annotated(kind), dec_hook=_foreign_value).decode
     return lambda given: decode(to_raw(given))
 
 
@@ -168,27 +188,45 @@ def _first_fitting(name: str, value: Raw, tries: Sequence[Callable[[Raw], Any]])
     raise msgspec.ValidationError(f"none of the alternatives fits ({'; '.join(problems)}) - at `$.{name}`")
 
 
-# ── models of pydantic, by their shape: nothing is imported ───────────────────────────────────────────────────
+# ── types that msgspec does not know: paths, and models of pydantic by their shape (nothing is imported) ───────
 
 
 def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_json_schema")
 
 
-def _model_schema(kind: Any) -> dict[str, Any]:
+def _is_path(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, PurePath)
+
+
+def _foreign_schema(kind: Any) -> dict[str, Any]:
+    if _is_path(kind):
+        # No `format`: structured output refuses the formats that JSON Schema does not define.
+        return {"type": "string"}
     if is_model(kind):
         schema: dict[str, Any] = kind.model_json_schema(ref_template="#/$defs/{model}")
         return schema
     raise NotImplementedError
 
 
-def _model_value(kind: Any, value: Any) -> Any:
+def _foreign_value(kind: Any, value: Any) -> Any:
+    if _is_path(kind) and isinstance(value, str):
+        return kind(value)
     if is_model(kind):
         # Strict JSON mode: "5" is not a number, but a date is text.
         return kind.model_validate_json(bytes(to_raw(value)), strict=True)
     if isinstance(value, kind):
         return value
     raise NotImplementedError
+
+
+def json_form(value: Any) -> Any:
+    """The JSON form of a path or of a model of pydantic; an `enc_hook` of msgspec."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"{type(value).__name__} cannot be expressed in JSON")
 
 
 # ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,6 +268,6 @@ def _annotate(entry: dict[str, Any], parameter: Parameter, description: str | No
     if parameter.default is inspect.Parameter.empty or parameter.default is None:
         return
     try:
-        entry["default"] = msgspec.to_builtins(parameter.default, str_keys=True)
-    except (TypeError, ValueError):
+        entry["default"] = msgspec.to_builtins(parameter.default, str_keys=True, enc_hook=json_form)
+    except (TypeError, ValueError, NotImplementedError):
         return

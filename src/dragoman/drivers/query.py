@@ -97,7 +97,9 @@ def _unknown_settings(names: Sequence[str]) -> InvalidType:
     meant = {name: _OTHER_NAMES.get(name) or next(iter(get_close_matches(name, known, n=1)), None) for name in names}
     hint = ", ".join(f"for {name} use {better}" for name, better in meant.items() if better)
     found = f"unknown settings: {', '.join(names)}"
-    return InvalidType(path="$", expected=f"settings among {', '.join(known)}", found=found, hint=hint)
+    # The list would hide the hint, which is what matters.
+    expected = "known settings" if all(meant.values()) else f"settings among {', '.join(known)}"
+    return InvalidType(path="$", expected=expected, found=found, hint=hint)
 
 
 def read_tools(tools: Sequence[Tool]) -> tuple[AnyTool, ...]:

@@ -10,7 +10,7 @@ from fnmatch import translate as glob
 from msgspec import Struct, structs
 
 from dragoman.drivers.connect import Environment, Options
-from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
+from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider, providers_of_name
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
@@ -18,25 +18,6 @@ from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTab
 from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
 
 _MOST_PLANS = 1_000
-# Providers that have models with such names. The one whose own format the client uses comes first.
-_VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), tuple(providers))
-    for pattern, *providers in (
-        (r"(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen)\.|arn:aws", "bedrock"),
-        (r"claude-", "anthropic"),
-        (r"text-embedding-(?:3|ada)", "openai"),
-        (r"text-embedding-\d{3}|text-multilingual-embedding-", "vertex"),
-        (r"embed-(?:v\d|english|multilingual)", "cohere"),
-        (r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|o[134](?:-|$)|codex-)", "openai"),
-        (r"(?:models/)?(?:gemini-|gemma-\d)", "gemini", "vertex"),
-        (r"grok-", "xai"),
-        (r"command-|c4ai-", "cohere"),
-        (r"deepseek-(?:chat|reasoner)", "deepseek"),
-        (r"(?:mistral|codestral|magistral|devstral)-", "mistral"),
-        (r"[\w.-]+:[\w.-]+$", "ollama"),
-    )
-)
-
 
 # Some APIs name the model in the path: a name must not lead to another path, or end it.
 _NAME = re.compile(r"[!$&-\[\]^_`a-z{|}~]{1,300}")
@@ -210,8 +191,8 @@ class Router:
         if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
             return model
         home = CLIENT_PROTOCOLS[format].home
-        having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
-        if having is None and slash and not self._allows_slashes(home, format):
+        having = providers_of_name(model)
+        if not having and slash and not self._allows_slashes(home, format):
             known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])
             raise NoSuchModel(model, f"unknown provider {head!r}; known providers: {', '.join(known) or 'none'}")
         having = having or (home,)
@@ -219,8 +200,8 @@ class Router:
 
     def provider_of(self, model: str) -> str | None:
         """Return the provider that a model name without one is routed to, if the name shows its vendor."""
-        having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
-        return None if having is None else having[0]
+        having = providers_of_name(model)
+        return having[0] if having else None
 
     def _allows_slashes(self, home: str, format: str) -> bool:
         """Whether models may be named like `Qwen/Qwen3-8B`: at self-hosted servers, not at vendors or simulators."""

@@ -14,11 +14,18 @@ from dragoman.errors import DecodeError, UnsupportedFormat
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolResult
 from dragoman.ir.values import encode_json, exact_json
 from dragoman.single_values.encoding import encode_messages
+from dragoman.single_values.other_formats import (
+    count_calls,
+    count_parts,
+    count_results,
+    count_schemas,
+    refuse_other_format,
+)
 from dragoman.single_values.values import WireInput, WireInputs
 from dragoman.single_values.wrapping import (
-    read,
     read_bytes,
     read_items,
+    read_wrapped,
     wrap_choice,
     wrap_messages,
     wrap_tools,
@@ -26,6 +33,8 @@ from dragoman.single_values.wrapping import (
 from dragoman.translate import decode_response
 
 _SEED = "call"
+_FUNCTION = b'"function"'
+_RESULTS = "a tool result or a message of tool results"
 _OURS = re.compile(INVENTED_PREFIX.encode() + rb"\w+")
 T = TypeVar("T")
 
@@ -47,12 +56,23 @@ def decode_tool_calls(value: WireInputs, source: str, *, position: int = 0) -> t
     """All calls of a message, or of a list of calls or messages. `position` is the number of the first of them."""
     data = read_bytes(value, source)
     try:
-        return _decode_calls(data, source, position)
+        calls = _decode_calls(data, source, position)
     except DecodeError:
         if not _is_response(data, source):
             raise
+    else:
+        if count_calls(calls) < 2 * len(calls) or not calls:
+            _refuse_calls_of_others(calls, data, source)
+        return calls
     hint = f"a whole response, whose calls are decode_response(body, {source!r}).tool_calls"
     raise DecodeError(path="$", expected="a tool call or an assistant message", got=hint, source=source)
+
+
+def _refuse_calls_of_others(calls: Sequence[ToolCall], data: bytes, source: str) -> None:
+    def read(other: str) -> Sequence[ToolCall]:
+        return _decode_calls(data, other, 0)
+
+    refuse_other_format(calls, count_calls, read=read, expected="a tool call or an assistant message", source=source)
 
 
 def _is_response(data: bytes, source: str) -> bool:
@@ -68,7 +88,7 @@ def _decode_calls(data: bytes, source: str, position: int) -> tuple[ToolCall, ..
     where = layout(source)
     items = read_items(data, source, "a tool call or an assistant message")
     holder = None if where.calls is None else (where.assistant, where.calls)
-    request = read(wrap_messages(items, where, holder=holder, envelope=where.call_envelope), source)
+    request = read_wrapped(wrap_messages(items, where, holder=holder, envelope=where.call_envelope), source)
     if not any(sign in item.keys for item in items for sign in where.message_signs):
         _refuse_others(request, ToolCall, "a tool call", source)
     calls = [call for message in request.messages for call in message.tool_calls]
@@ -102,12 +122,23 @@ def decode_tool_results(
     `calls` are those of the turn they answer. A result takes its name, and where the wire has no ids its id, from the
     call; without them a result that has no id gets the id `decode_tool_calls` gives the call at the same position.
     """
-    where = layout(source)
     data = read_bytes(value, source)
-    items = read_items(data, source, "a tool result or a message of tool results")
+    results = _decode_results(data, source, calls, position)
+    if count_results(results) < 2 * len(results) or not results:
+
+        def read(other: str) -> Sequence[ToolResult]:
+            return _decode_results(data, other, (), position)
+
+        refuse_other_format(results, count_results, read=read, expected=_RESULTS, source=source)
+    return results
+
+
+def _decode_results(data: bytes, source: str, calls: Sequence[ToolCall], position: int) -> tuple[ToolResult, ...]:
+    where = layout(source)
+    items = read_items(data, source, _RESULTS)
     before = _as_messages(calls, source)
     wrapped = wrap_messages(items, where, holder=where.results, envelope=where.result_envelope, before=before)
-    request = read(wrapped, source)
+    request = read_wrapped(wrapped, source)
     if not calls:
         _refuse_others(request, ToolResult, "tool results", source)
         results = [result for message in request.messages for result in message.tool_results]
@@ -149,8 +180,23 @@ def decode_tool_definition(value: WireInput, source: str) -> AnyTool:
 
 def decode_tool_definitions(value: WireInputs, source: str) -> tuple[AnyTool, ...]:
     """All tool definitions of a list, or of one element that holds several (`functionDeclarations`)."""
-    items = read_items(read_bytes(value, source), source, "a tool definition")
-    return read(wrap_tools(items, layout(source)), source).tools
+    data = read_bytes(value, source)
+    tools = _decode_definitions(data, source)
+    items = read_items(data, source, "a tool definition")
+    # Of another type: a tool that the provider runs, perhaps a future one. It may have parameters, too.
+    is_function = all(bytes(item.keys.get("type", _FUNCTION)) == _FUNCTION for item in items)
+    if is_function and count_schemas(tools) < len(tools):
+
+        def read(other: str) -> Sequence[AnyTool]:
+            return _decode_definitions(data, other)
+
+        refuse_other_format(tools, count_schemas, read=read, expected="a tool definition", source=source)
+    return tools
+
+
+def _decode_definitions(data: bytes, source: str) -> tuple[AnyTool, ...]:
+    items = read_items(data, source, "a tool definition")
+    return read_wrapped(wrap_tools(items, layout(source)), source).tools
 
 
 def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
@@ -164,7 +210,7 @@ def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
     data = encode_json(value) if is_word else read_bytes(value, source)
     is_object = data.lstrip()[:1] == b"{"
     keys = read_items(data, source, "a tool choice")[0].keys if is_object else {}
-    choice = read(wrap_choice(Raw(data), keys, where), source).tool_choice
+    choice = read_wrapped(wrap_choice(Raw(data), keys, where), source).tool_choice
     if choice is None:
         raise DecodeError(path="$", expected="a tool choice", got="a value that this format lacks", source=source)
     return choice
@@ -184,8 +230,20 @@ def decode_message(value: WireInput, source: str) -> Message:
 
 def decode_messages(value: WireInputs, source: str) -> tuple[Message, ...]:
     """A message or a list of messages (items, contents, entries) of format `source`."""
-    items = read_items(read_bytes(value, source), source, "a message")
-    return read(wrap_messages(items, layout(source), holder=None, envelope=None), source).messages
+    data = read_bytes(value, source)
+    messages = _decode_messages(data, source)
+    if not any(message.parts for message in messages):
+
+        def read(other: str) -> Sequence[Message]:
+            return _decode_messages(data, other)
+
+        refuse_other_format(messages, count_parts, read=read, expected="a message", source=source)
+    return messages
+
+
+def _decode_messages(data: bytes, source: str) -> tuple[Message, ...]:
+    items = read_items(data, source, "a message")
+    return read_wrapped(wrap_messages(items, layout(source), holder=None, envelope=None), source).messages
 
 
 def _only(values: Sequence[T], what: str, source: str) -> T:

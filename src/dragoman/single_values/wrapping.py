@@ -131,7 +131,7 @@ def _longest_first(places: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]
     return tuple(sorted(places, key=lambda place: len(place[0]), reverse=True))
 
 
-def read(wrapped: Wrapped, source: str) -> Request:
+def read_wrapped(wrapped: Wrapped, source: str) -> Request:
     """The body as its codec reads it. Errors name paths in the input."""
     try:
         return decode_request(wrapped.body, source)
