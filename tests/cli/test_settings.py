@@ -212,6 +212,9 @@ def test_a_default_model_that_does_not_exist_is_found_when_the_file_is_read() ->
 @pytest.mark.parametrize(("arguments", "words"), [
     (("ask", "Why?"), "no model given: name one as provider/model"),
     (("run", "Why?"), "no model given: name one as provider/model"),
+    (("ask", "gpt-5.6", "Why?"), "'gpt-5.6' has no provider: write openai/gpt-5.6"),
+    (("run", "-m", "claude-sonnet-5", "Why?"), "'claude-sonnet-5' has no provider: write anthropic/claude-sonnet-5"),
+    (("keys",), "the following arguments are required: ACTION (see: dragoman keys --help)"),
     (("ask", "openai/gpt-5.6", " "), "the question is empty"),
     (("ask", "antropic/x", "Hi"), "unknown provider 'antropic'"),
     (("ask", "openai/gpt-5.6", "Hi", "--reasoning", "much"), "'much' is not one of on, off"),

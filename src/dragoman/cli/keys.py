@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = (*_PROVIDERS, "create", "list", "revoke", "rotate")
     parser.add_argument("action", metavar="ACTION", choices=actions, help=", ".join(actions))
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the provider or of the gateway key")
-    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs="*", default=[], help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="one line of JSON for each key")
     gateway = parser.add_argument_group("options of gateway keys")
     gateway.add_argument(

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.cli.problems import CommandError
 from dragoman.drivers.connect import Environment, Options, is_local
 from dragoman.drivers.key_store import environment_with_stored_keys, explain_missing_key
-from dragoman.drivers.providers import PROVIDERS, Provider, find_provider, missing_provider
+from dragoman.drivers.providers import PROVIDERS, Provider, find_provider, missing_provider, providers_of_name
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, load_config
 from dragoman.gateway.config_file import ConfigFile, find_config_file
@@ -113,7 +113,12 @@ def model_and_words(settings: Settings, model: str | None, words: Sequence[str])
     """`dragoman ask [MODEL] WORDS`: the first word is a model if it looks like one, unless --model was given."""
     if model is None and words and settings.is_model(words[0]):
         return words[0], list(words[1:])
-    return settings.model(model), list(words)
+    try:
+        return settings.model(model), list(words)
+    except CommandError:
+        if words and providers_of_name(words[0]):  # `dragoman ask gpt-5.6 "Hello"`
+            raise CommandError(str(missing_provider(words[0]))) from None
+        raise
 
 
 _ARGUMENT = re.compile(r", or pass (region|project|location|base_url|api_version)=\.\.\.$")
