@@ -36,6 +36,7 @@ from dragoman.sim.schema_examples import Hints, arguments_for, instance_of
 NAME_WEIGHT = 3
 MEANT = 3
 LONGEST_QUOTE = 400
+LONGEST_SUMMARY = 300
 LONGEST_COUNT = 20_000
 RAMBLE = "a river carries words between two towns that share no language and nobody loses one"
 
@@ -62,18 +63,21 @@ class Situation:
 
 def situation_of(prompt: Prompt) -> Situation:
     turns = prompt.turns
-    asking = [index for index, turn in enumerate(turns) if turn.role == "user" and (turn.text.strip() or turn.media)]
+    texts = [prompt_reading.without_context(turn.text) for turn in turns]
+    if not any(text.strip() for turn, text in zip(turns, texts, strict=True) if turn.role == "user"):
+        texts = [turn.text for turn in turns]
+    asking = [index for index, turn in enumerate(turns) if turn.role == "user" and (texts[index].strip() or turn.media)]
     questions = [index for index in asking if not _is_comment(turns, index)]
     start = questions[-1] if questions else -1
     after = turns[start + 1 :]
-    remarks = [turns[index] for index in asking if index > start]
+    remarks = [index for index in asking if index > start]
     return Situation(
         prompt,
-        question=turns[start].text if questions else "\n".join(turn.text for turn in remarks),
-        media=tuple(kind for turn in (*turns[max(start, 0) : start + 1], *remarks) for kind in turn.media),
+        question=texts[start] if questions else "\n".join(texts[index] for index in remarks),
+        media=tuple(kind for index in (*range(max(start, 0), start + 1), *remarks) for kind in turns[index].media),
         rounds=sum(1 for turn in after if turn.calls),
         results=tuple(result for turn in after for result in turn.results),
-        remark="\n".join(turn.text for turn in remarks),
+        remark="\n".join(texts[index] for index in remarks),
     )
 
 
@@ -362,7 +366,9 @@ def _score(tool: Tool, text: str) -> int:
         return 100
     stems = prompt_reading.significant_stems(text)
     name = prompt_reading.overlap(prompt_reading.significant_stems(tool.name), stems)
-    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.significant_stems(tool.description), stems)
+    # Coding agents describe their tools on pages: any request would share words with all of them.
+    summary = tool.description.strip().partition("\n")[0][:LONGEST_SUMMARY]
+    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.significant_stems(summary), stems)
 
 
 def _best(text: str, tools: Sequence[Tool]) -> Tool:

@@ -31,6 +31,9 @@ fahrenheit add book get also both forecast weather time current in
 """
 _OPENERS = frozenset(_OPENERS_WORDS.split())
 
+# Coding agents put context beside the user's words: `<system-reminder>`, `<environment_context>`, `<INSTRUCTIONS>`.
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)>")
+
 FORMATS: dict[str, re.Pattern[str]] = {
     "email": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     "uri": re.compile(r"https?://[^\s\"'<>)]+"),
@@ -40,6 +43,24 @@ FORMATS: dict[str, re.Pattern[str]] = {
     "uuid": re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
     "ipv4": re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),
 }
+
+
+def without_context(text: str) -> str:
+    """The text without blocks in tags: those of several lines, and those whose tag is no single word."""
+    kept: list[str] = []
+    end = 0
+    opened: dict[str, int] = {}
+    for tag in _TAG.finditer(text):
+        name = tag[2]
+        if not tag[1]:
+            opened.setdefault(name, tag.start())
+            continue
+        start = opened.pop(name, None)
+        if start is not None and (not name.isalpha() or "\n" in text[start : tag.end()]):
+            kept.append(text[end:start])
+            end = tag.end()
+            opened.clear()
+    return "".join([*kept, text[end:]]).strip() if end else text
 
 
 def stem(word: str) -> str:

@@ -33,6 +33,9 @@ _EXAMPLES: dict[str, str] = {
 }
 # Parameters that get the whole request, not its subject.
 _WHOLE_TEXT = re.compile(r"(?i)quer|question|prompt|text|message|content|input|body|instruction|expression|task")
+# Parameters whose value an agent may run in a shell: they get what the user quoted, and never a guess.
+_COMMAND = re.compile(r"(?i)(?:.*_)?(?:command|commands|cmd|script)")
+_HARMLESS = "echo hello"
 # Properties of an answer that get the prose.
 _PROSE = re.compile(r"(?i)answer|summary|result|reply|response|explanation|conclusion|reason|note|text|message")
 
@@ -244,6 +247,8 @@ class _Builder:
             repeated = values * (max(least, 1) // len(values) + 1)
             return mentioned if len(mentioned) >= least else repeated[: max(least, 1)]
         kind = "const" if "const" in item else _types(item)[0]
+        if kind == "string" and _COMMAND.fullmatch(name):
+            return [self._fit_text(word, item) for word in self._command().split()]
         if kind == "string" and "format" not in item:
             offered = list(self.hints.subjects) or prompt_reading.subjects(self.hints.text)
             texts = [self._fit_text(subject, item) for subject in offered]
@@ -280,6 +285,8 @@ class _Builder:
         if isinstance(declared, str) and declared in _EXAMPLES:
             kind = "uri" if declared == "url" else declared
             return (self._find_in_prompt(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
+        if _COMMAND.fullmatch(name):
+            return self._fit_text(self._command(), node)
         if stated:
             return self._fit_text(stated, node)
         if self.hints.prose is not None and _PROSE.search(name):
@@ -290,6 +297,10 @@ class _Builder:
         default = node.get("default")
         fallback = default if isinstance(default, str) else self.hints.text.strip() or name or "text"
         return self._fit_text(subjects[0] if subjects else fallback, node)
+
+    def _command(self) -> str:
+        quoted = prompt_reading.quotations(self.hints.text)
+        return next((one for one in (*self.hints.subjects, *quoted) if one in quoted), _HARMLESS)
 
     def _fit_text(self, text: str, node: JsonObject) -> str:
         least = int(_number_at(node, "minLength") or 0)
