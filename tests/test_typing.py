@@ -25,7 +25,7 @@ PROGRAMS = sorted(FOLDER.glob("*.py"))
 INTERNAL = ("dragoman.ir", "dragoman.codecs", "dragoman.passes")
 
 MISTAKES = """
-from dragoman import AnyPart, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman import AnyPart, Message, Request, Text, ToolCall, ToolDefinition, ToolResult, tool
 ToolCall("c", "f", '{"a": 1}')
 ToolResult.text(5, "x")
 ToolResult.text("c", "x")
@@ -35,6 +35,7 @@ ToolDefinition("f", parameters=[])
 Request("m", "hi")
 number: int = Text("a").text
 part: AnyPart = Request("m", [])
+tool(len)(5)
 """
 
 

@@ -245,14 +245,14 @@ class Agent(Generic[OutputT]):
 
     async def run(self, opening: Opening = None) -> RunResult[OutputT]:
         """Run until the model has answered the user. Raises what the driver raises; the history stays valid."""
-        return await self._finish(await self._begin(_message(opening)))
+        return await self._finish(await self._begin(self._first_message(opening)))
 
     def run_stream(self, opening: Opening = None, *, partials: bool = False) -> AsyncGenerator[AnyAgentEvent, None]:
         """Run like `run`, but yield the events. Leaving the iteration ends the run.
 
         With `partials`, values of the output type are sent as `partial_output` while the answer is written.
         """
-        return self._events(lambda: self._begin(_message(opening), partials=partials))
+        return self._events(lambda: self._begin(self._first_message(opening), partials=partials))
 
     async def resume(self, session: Record | None = None, *, decisions: Mapping[str, Decision]) -> RunResult[OutputT]:
         """Continue after `pending`, possibly in another process: one decision for each waiting call.
@@ -348,9 +348,12 @@ class Agent(Generic[OutputT]):
     def __exit__(self, *_error: object) -> None:
         in_background(self.close())
 
-    async def _begin(self, opening: Message | None, *, partials: bool = False) -> _Run[OutputT]:
+    def _first_message(self, opening: Opening) -> Message | None:
         if opening is None and not self._conversation.messages:
             raise InvalidValue(path="opening", expected="a text or a message", found="nothing, and there is no history")
+        return _message(opening)
+
+    async def _begin(self, opening: Message | None, *, partials: bool = False) -> _Run[OutputT]:
         await self._leave_old_run()
         channel: Channel[AnyAgentEvent] = Channel()
         setup = structs.replace(self._setup, hosted=tuple(self._hosted)) if self._hosted else self._setup

@@ -5,7 +5,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar, Unpack, get_args, get_origin, overload
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 from msgspec import Struct, structs
@@ -37,7 +49,8 @@ RESERVED = frozenset({"auto", "none", "required"})
 """Names that would be read as a mode in a tool choice."""
 
 Content: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BadArguments(ValueError):
@@ -174,6 +187,14 @@ class Tool(Struct, frozen=True, kw_only=True):
         return self.function(*args, **kwargs)
 
 
+class FunctionTool(Tool, Generic[P, R], frozen=True, kw_only=True):
+    """A tool made of a function. Called, it is the function: type checkers and editors know parameters and result."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = super().__call__(*args, **kwargs)
+        return result
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a tool besides its function."""
 
@@ -211,9 +232,9 @@ class ToolOptions(TypedDict, total=False):
 
 
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> FunctionTool[P, R]: ...
 @overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 
@@ -298,7 +319,7 @@ def _from_function(function: Callable[..., Any], options: Options) -> Tool:
             raise BadArguments(str(error)) from None
 
     described = msgspec.structs.replace(options, description=options.description or summary)
-    return _make_tool(described, name, given.schema, run=run, decode=decode, function=function)
+    return _make_tool(described, name, given.schema, FunctionTool, run=run, decode=decode, function=function)
 
 
 def _name_of(function: Callable[..., Any], behind: Callable[..., Any]) -> str:
@@ -322,9 +343,9 @@ def _check_call(behind: Callable[..., Any], parameters: Sequence[Parameter]) -> 
         raise InvalidType(path="tool", expected=expected, found=f"{name}, which is a generator", hint=hint)
 
 
-def _make_tool(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> Tool:
+def _make_tool(options: Options, name: str, schema: dict[str, Any], kind: type[Tool] = Tool, **rest: Any) -> Tool:
     check_name(name)
-    return Tool(
+    return kind(
         definition=ToolDefinition(name, options.description or "", schema, options.strict),
         title=options.title,
         display_name=options.display_name,

@@ -46,7 +46,7 @@ def function_behind(function: Callable[..., Any]) -> Callable[..., Any]:
         function = function.func
     if inspect.isroutine(function) or inspect.isclass(function):
         return function
-    call: Callable[..., Any] = function.__call__  # type: ignore[operator] - mypy reads it as the call of a function
+    call: Callable[..., Any] = function.__call__  # type: ignore[operator]
     return call
 
 
