@@ -35,7 +35,7 @@ ToolDefinition("f", parameters=[])
 Request("m", "hi")
 number: int = Text("a").text
 part: AnyPart = Request("m", [])
-tool(len)(5)
+length: str = tool(len)([])
 """
 
 

@@ -218,7 +218,7 @@ def test_a_partial_and_an_object_that_can_be_called_are_tools() -> None:
     assert run_call(bound, {"item": "pen"}) == ("text", "9 pens")
     search = dragoman.tool(name="search")(Search())
     assert search.definition.description == "Search."
-    assert search.definition.parameters["properties"]["where"] == {"type": "string", "default": "notes"}
+    assert (search.definition.parameters or {})["properties"]["where"] == {"type": "string", "default": "notes"}
     assert run_call(search, {"text": "ink"}) == ("data", ["notes/ink"])
 
 

@@ -1,4 +1,4 @@
-"""A function that became a tool is called as the function it was: its parameters and its result have their types."""
+"""A function that became a tool is called as the function it was, with the type of its result."""
 
 from typing import assert_type
 
@@ -23,6 +23,8 @@ def shout(text: str) -> str:
 
 
 TOOLS: list[Tool] = [add, greet, dragoman.tool(shout, name="shout_it")]
+more_tools = [add, greet]
+AGENTS = [dragoman.Agent("ollama/qwen3", tools=more_tools), dragoman.Agent("ollama/qwen3", tools=[add, shout])]
 
 
 async def main() -> None:

@@ -9,7 +9,6 @@ from typing import (
     Annotated,
     Any,
     Generic,
-    ParamSpec,
     TypeAlias,
     TypedDict,
     TypeVar,
@@ -49,8 +48,8 @@ RESERVED = frozenset({"auto", "none", "required"})
 """Names that would be read as a mode in a tool choice."""
 
 Content: TypeAlias = Text | Image | Document | Audio | SearchResult | Opaque
-P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class BadArguments(ValueError):
@@ -187,11 +186,14 @@ class Tool(Struct, frozen=True, kw_only=True):
         return self.function(*args, **kwargs)
 
 
-class FunctionTool(Tool, Generic[P, R], frozen=True, kw_only=True):
-    """A tool made of a function. Called, it is the function: type checkers and editors know parameters and result."""
+class FunctionTool(Tool, Generic[R_co], frozen=True, kw_only=True):
+    """A tool made of a function. Type checkers know the result of a call.
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = super().__call__(*args, **kwargs)
+    They do not know its parameters: with these in the type, mypy would infer `list[object]` for a list of two tools.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co:
+        result: R_co = super().__call__(*args, **kwargs)
         return result
 
 
@@ -232,9 +234,9 @@ class ToolOptions(TypedDict, total=False):
 
 
 @overload
-def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> FunctionTool[P, R]: ...
+def tool(function: Callable[..., R], /, **options: Unpack[ToolOptions]) -> FunctionTool[R]: ...
 @overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., R]], FunctionTool[R]]: ...
 def tool(function: Any = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 

@@ -58,8 +58,8 @@ export class Connections {
     const words = "No provider is connected. Store a key: dragoman keys set PROVIDER, or set a variable such as ANTHROPIC_API_KEY";
     const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
     const simulated = connected.connections.filter((one) => one.is_simulated).length;
-    const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
-    const why = "Simulators on this machine answer: no keys, no cost. For real models, store a key: dragoman keys set PROVIDER";
+    const label = `${simulated === connected.connections.length ? "simulated" : `${simulated} simulated`}, free`;
+    const why = "Simulators on this machine answer without keys. Costs are what the real models would cost. To use those, store a key: dragoman keys set PROVIDER";
     const note = simulated ? element("span", { class: "simulated", title: why }, label) : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
     const providers = element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips);

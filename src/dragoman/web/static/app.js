@@ -3071,10 +3071,10 @@ var Connections = class {
 		const chips = connected.connections.map(chip);
 		const none = chips.length === 0 ? element("span", { class: "soft" }, "No provider is connected. Store a key: dragoman keys set PROVIDER, or set a variable such as ANTHROPIC_API_KEY") : null;
 		const simulated = connected.connections.filter((one) => one.is_simulated).length;
-		const label = simulated === connected.connections.length ? "simulated" : `${simulated} simulated`;
+		const label = `${simulated === connected.connections.length ? "simulated" : `${simulated} simulated`}, free`;
 		const note = simulated ? element("span", {
 			class: "simulated",
-			title: "Simulators on this machine answer: no keys, no cost. For real models, store a key: dragoman keys set PROVIDER"
+			title: "Simulators on this machine answer without keys. Costs are what the real models would cost. To use those, store a key: dragoman keys set PROVIDER"
 		}, label) : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
 		const providers = element("span", {
