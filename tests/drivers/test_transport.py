@@ -91,7 +91,7 @@ def test_connections_are_used_again() -> None:
 
 
 @pytest.mark.parametrize("closes_loop", [False, True], ids=["in its loop", "after its loop"])
-def test_a_driver_that_nobody_closed_closes_its_connections_without_a_warning(
+def test_a_driver_that_was_not_closed_closes_its_connections_without_a_warning(
     caplog: pytest.LogCaptureFixture, *, closes_loop: bool
 ) -> None:
     kept: list[RemoteDriver] = []

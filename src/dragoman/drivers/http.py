@@ -36,7 +36,7 @@ _LARGE = 1 << 20
 class HttpTransport:
     """One pool of connections. It belongs to the event loop it is first used in.
 
-    A pool that nobody closed is closed when the transport is collected.
+    A pool that was not closed is closed when the transport is collected.
     """
 
     def __init__(self, *, proxy: str | None = None, tls: Tls | None = None, connections: int = 1000) -> None:
