@@ -1,6 +1,7 @@
 """What a client with a key may store on the page: conversations are held in memory and on the disk of the gateway."""
 
 import base64
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from dragoman.chat.entries import Conversation, now
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.serving import Setting
+from dragoman.web.conversation_hub import ConversationHub
 from dragoman.web.guard import HEADER
 from dragoman.web.serving import page_before
 from tests.gateway.running import Got, RunningGateway, configured, send
@@ -94,3 +96,27 @@ def test_a_deleted_conversation_does_not_stay_in_memory(tmp_path: Path) -> None:
         store.delete(f"number {number}")
     assert not store._read  # noqa: SLF001 - nothing else shows it
     assert store.size == 0
+
+
+def test_a_turn_writes_a_conversation_once_and_reads_it_never(tmp_path: Path) -> None:
+    """Both take time in proportion to the whole conversation, in which no other request is served."""
+    store = FileStore(tmp_path, "someone")
+    opened = ConversationHub([], store, store.folder).new()
+    opened.service.start("first", memo=True)
+    touched: list[str] = []
+
+    def note_open(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(".json"):
+            touched.append("read")
+        if event == "os.rename":
+            touched.append(Path(str(arguments[1])).parent.name)
+
+    watching = True
+    sys.addaudithook(lambda event, arguments: note_open(event, arguments) if watching else None)
+    opened.service.start("second", memo=True)
+    watching = False
+    assert touched == [".drafts", store.folder.name], "one draft, one save"
+    assert FileStore(tmp_path, "someone").load(opened.service.conversation.name) == store.load(
+        opened.service.conversation.name
+    )
+    assert [entry.text for entry in opened.service.conversation.entries] == ["first", "second"]

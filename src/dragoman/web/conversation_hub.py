@@ -60,6 +60,8 @@ class OpenConversation:
         self._watching = service.watch(self._on_event)
         self._watching.__enter__()
         self._saving = False
+        self._saved: Conversation | None = None
+        """What was saved last. A turn without an answer ends with the same conversation: it is written once."""
 
     @property
     def id(self) -> str:
@@ -89,7 +91,9 @@ class OpenConversation:
             return
         self._saving = True
         try:
-            self._take_over(self._save_under_free_name(conversation))
+            if conversation is not self._saved:
+                self._take_over(self._save_under_free_name(conversation))
+                self._saved = self.service.conversation
             if answered and not self.service.running:
                 self._draft.discard()
         except OSError as error:

@@ -59,8 +59,14 @@ class FileStore:
         with self._lock():
             path, old = self._lookup(named.name)
             written = next_version(named, old, replace=replace)
-            write_json(path if path.parent == self.folder else self._free_path(named.name), to_document(written))
+            self._write(path if path.parent == self.folder else self._free_path(named.name), written)
         return written
+
+    def _write(self, path: Path, conversation: Conversation) -> None:
+        """Write the file, and remember what it contains: the next save compares with it and need not read it again."""
+        write_json(path, to_document(conversation))
+        state = path.stat()  # no other program writes it: the folder is locked
+        self._read[path] = (state.st_mtime_ns, state.st_size, conversation)
 
     def rename(self, name: str, new: str) -> Conversation:
         target = check_name(new)
@@ -72,7 +78,7 @@ class FileStore:
             written = next_version(structs.replace(old, name=target), None, replace=False)
             # Write the new name first: a failure between the two steps leaves two copies instead of none.
             place = path if target == old.name else self._free_path(target)
-            write_json(place, to_document(written))
+            self._write(place, written)
             self._remove(old.name, besides=place)
         return written
 
