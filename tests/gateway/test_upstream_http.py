@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -316,3 +317,41 @@ def test_servers_of_this_machine_are_found_without_loading_another_http_client()
             check=True,
         )
     assert found.stdout == "('tiny:1b',) False\n"
+
+
+@promise("gateway:attacks")
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_host_that_is_not_found_delays_no_other(monkeypatch: pytest.MonkeyPatch, waits: bool) -> None:  # noqa: FBT001
+    """Lookups share few threads. Those of a slow name server also go on after their requests were given up."""
+    answered = threading.Event()
+    look_up, asked = socket.getaddrinfo, list[str]()
+
+    def slow(host: str, *given: Any, **more: Any) -> Any:
+        asked.append(host)
+        if host == "slow.example":
+            answered.wait()
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return look_up(host, *given, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    limits = PATIENT if waits else Timeouts(connect=0.1)
+
+    async def run(port: int) -> bytes:
+        pools = [UpstreamHttp() for _ in range(3)]
+        request = HttpRequest(url="http://slow.example/x", headers={}, body=b"{}")
+        asking = [asyncio.ensure_future(pools[n % 3].send(request, timeouts=limits)) for n in range(60)]
+        await asyncio.wait(asking, timeout=1.0, return_when=asyncio.ALL_COMPLETED)
+        near = HttpRequest(url=f"http://localhost:{port}/x", headers={}, body=b"{}")
+        try:
+            answer = await read_whole(await pools[0].send(near, timeouts=PATIENT), 1 << 20)
+        finally:
+            answered.set()
+        failures = await asyncio.gather(*asking, return_exceptions=True)
+        assert {type(one) for one in failures} == {ConnectionFailed}
+        for pool in pools:
+            await pool.close()
+        return answer
+
+    with scripted(reply(b"near")) as upstream:
+        assert asyncio.run(run(int(upstream.url.rpartition(":")[2]))) == b"near"
+    assert asked == ["slow.example", "localhost"]

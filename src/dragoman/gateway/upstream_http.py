@@ -30,6 +30,7 @@ from dragoman.drivers.transport import (
 )
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
+from dragoman.gateway.host_lookup import connect_to_host
 from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name, join_header, known_names
 from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
 from dragoman.gateway.write_batching import WriteBatcher
@@ -436,7 +437,7 @@ class UpstreamHttp:
                 if address.unix:
                     _, connection = await loop.create_unix_connection(protocol, address.unix)
                 else:
-                    _, connection = await loop.create_connection(protocol, address.host, address.port, ssl=context)
+                    connection = await connect_to_host(loop, protocol, address.host, address.port, context)
         except TimeoutError:
             waited = loop.time() - started
             raise connection_error(f"no connection to {address.url} within {waited:.1f} s") from None
