@@ -4,13 +4,19 @@ A cost is steep if it grows like a square: fourfold input at more than `MOST` ti
 a last step of `SQUARE` or more. Single steps are common in linear code (an input outgrows a memo, a cache of the
 processor, a pool of the allocator) and do not repeat. The share of a quadratic term, on the other hand, grows with
 every step: one that makes up a quarter of the cost at 4n is half of it at 16n and nearly all of it at 64n.
+
+The first step may be wider (`FAR`). Over sixteenfold input a quadratic term shows so clearly that half of the cost may
+be noise, where a fourfold step has to be measured again and again. It needs a small input that costs something: where
+fixed costs dominate, as in a request over HTTP, they hide more of a wide step than of a short one.
 """
 
 import gc
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import _lru_cache_wrapper, cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from dragoman.codecs.memo import BoundedMemo
@@ -22,17 +28,21 @@ Prepare = Callable[[int], Work]
 Measure = Callable[[Work], float]
 """The cost of running some work once."""
 
+NEAR, FAR = 4, 16
+"""How much larger the second input is than the first; every later one is four times as large as the one before."""
 MOST = 5.0
 """Growth of the cost when the input grows fourfold: 4 is linear, 16 quadratic, 4.9 is n log n at a few hundred."""
+MOST_FAR = 24.0
+"""The same when it grows sixteenfold: 16 is linear, 256 quadratic."""
 SQUARE = 7.0
 STEPS = 3
 THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
 """Set, it lets every row grow until it takes ten times as long, where smaller quadratic terms show."""
-_ENOUGH = 0.005 if THOROUGH in os.environ else 0.0005
-"""CPU seconds that are measured well enough."""
+_ENOUGH = 0.005 if THOROUGH in os.environ else 0.0001
+"""CPU seconds that are measured well enough. A longer run is interrupted more often, and then its caches are cold."""
 _ROUNDS = 8
-_RUNS = 3
-"""Of the smaller input, so that one of them is without noise."""
+_RUNS = 2
+"""To find a size, and as many before the first comparison, so that one of them is without noise."""
 _LONG = 0.4
 """CPU seconds of one run after which nothing larger is tried: if the cost is a square, that takes six seconds."""
 _LONG_ROUNDS = 3
@@ -45,20 +55,21 @@ class Growth(NamedTuple):
     size: int
     """The smallest input that was large enough to measure."""
     costs: list[float]
-    """Of `size`, 4 times `size`, 16 times `size`, …, as far as was needed."""
-
-    @property
-    def ratios(self) -> list[float]:
-        return [large / small for small, large in zip(self.costs, self.costs[1:], strict=False)]
+    """Of `size`, `leap` times `size`, four times as much, …, as far as was needed."""
+    leap: int = NEAR
 
     @property
     def is_steep(self) -> bool:
-        ratios = self.ratios
-        return min(ratios) >= MOST and ratios[-1] >= SQUARE
+        first, *later = (large / small for small, large in pairwise(self.costs))
+        return first >= _most(self.leap) and min(later, default=MOST) >= MOST and [first, *later][-1] >= SQUARE
 
     def __str__(self) -> str:
-        sizes = (f"{self.size * 4**step}: {cost * 1000:.2f} ms" for step, cost in enumerate(self.costs))
-        return ", ".join(sizes)
+        sizes = [self.size, *(self.size * self.leap * 4**step for step in range(len(self.costs) - 1))]
+        return ", ".join(f"{size}: {cost * 1000:.2f} ms" for size, cost in zip(sizes, self.costs, strict=True))
+
+
+def _most(factor: int) -> float:
+    return MOST_FAR if factor == FAR else MOST
 
 
 def cpu_seconds(work: Work) -> float:
@@ -74,44 +85,68 @@ def cold_cpu_seconds(work: Work) -> float:
     return cpu_seconds(work)
 
 
-def growth(prepare: Prepare, size: int, largest: int, measure: Measure = cold_cpu_seconds) -> Growth:
-    """Compares n with 4n, and goes on to 16n and 64n only while the growth looks steep.
+def growth(
+    prepare: Prepare, size: int, largest: int, measure: Measure = cold_cpu_seconds, *, leap: int = NEAR
+) -> Growth:
+    """Compares n with `leap` times n, and goes on to four and sixteen times as much only while the growth looks steep.
 
     What looks steep to the end is measured once more: on a busy machine other processes take the caches of the
     processor away, which slows large inputs down more than small ones.
     """
-    found = _growth(prepare, size, largest, measure)
-    return _growth(prepare, size, largest, measure) if found.is_steep else found
+    found = _growth(prepare, size, largest, measure, leap)
+    return _growth(prepare, size, largest, measure, leap) if found.is_steep else found
 
 
-def _growth(prepare: Prepare, size: int, largest: int, measure: Measure) -> Growth:
-    work = prepare(size)
-    cost = measure(work)
-    while cost < _ENOUGH and size * 2 <= largest:
-        size *= 2
-        work = prepare(size)
-        cost = measure(work)
-    costs = [cost]
-    gc.disable()
-    try:
-        for step in range(1, STEPS + 1):
-            larger = prepare(size * 4**step)
-            costs[-1:] = _compare(work, larger, costs[-1], measure)
-            if costs[-1] < MOST * costs[-2] or costs[-1] >= _LONG:
+def _growth(prepare: Prepare, size: int, largest: int, measure: Measure, leap: int) -> Growth:
+    with _without_collector():
+        size, work, cost = _measurable(prepare, size, largest, measure)
+        costs, larger_size = [cost], size
+        for factor in (leap, *[NEAR] * (STEPS - 1)):
+            larger_size *= factor
+            larger = prepare(larger_size)
+            costs[-1:] = _compare(work, larger, costs[-1], measure, _most(factor))
+            if factor == FAR and costs[-1] >= _LONG:  # a single wide step may be a cliff
+                return _growth(prepare, size, largest, measure, NEAR)
+            if costs[-1] < _most(factor) * costs[-2] or costs[-1] >= _LONG:
                 break
             work = larger
+    return Growth(size, costs, leap)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """A collection would fall into some runs and not into others."""
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
-    return Growth(size, costs)
 
 
-def _compare(small: Work, large: Work, cost: float, measure: Measure) -> list[float]:
+def _measurable(prepare: Prepare, size: int, largest: int, measure: Measure) -> tuple[int, Work, float]:
+    """The size, doubled until its work can be measured, with this work and its cost.
+
+    Preparing an input often takes longer than the work on it, so sizes that are certainly too small are skipped.
+    """
+    while True:
+        work = prepare(size)
+        cost = _least(work, measure, _RUNS)
+        if cost >= _ENOUGH or size * 2 > largest:
+            return size, work, cost
+        wanted = size * _ENOUGH / max(cost, 1e-9)
+        size *= 2
+        while size < wanted and size * 2 <= largest:
+            size *= 2
+
+
+def _compare(small: Work, large: Work, cost: float, measure: Measure, most: float) -> list[float]:
     """The least costs of both, measured in turns until the growth looks linear: noise only ever adds to a cost."""
     large_cost = float("inf")
     for turn in range(_ROUNDS):
         cost = min(cost, _least(small, measure, 1 if turn else _RUNS))
         large_cost = min(large_cost, measure(large))
-        if large_cost < MOST * cost or (large_cost >= _LONG and (turn >= _LONG_ROUNDS or large_cost >= _CLEAR * cost)):
+        is_clear = large_cost >= most / MOST * _CLEAR * cost
+        if large_cost < most * cost or (large_cost >= _LONG and (turn >= _LONG_ROUNDS or is_clear)):
             break
     return [max(cost, 1e-9), large_cost]
 
