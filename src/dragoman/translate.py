@@ -77,7 +77,7 @@ def encode_response(
     outgoing = codec(target)
     _check_type(completion, Completion, "decode_response", outgoing)
     if speaker is not None:
-        completion = _spoken_by(completion, speaker, outgoing)
+        completion = _name_speaker(completion, speaker, outgoing)
     return _encode_response(completion, outgoing, intermediate_paths, request, strict)
 
 
@@ -136,7 +136,7 @@ def translate_response(
     except MALFORMED as error:
         raise misread(error, source) from error
     if speaker is not None:
-        completion = _spoken_by(completion, speaker, codec(target))
+        completion = _name_speaker(completion, speaker, codec(target))
     return _encode_response(completion, codec(target), incoming.response_paths, request, strict)
 
 
@@ -152,7 +152,7 @@ def translate_error(
     return encode_error(decode_error(body, source, status=status, headers=headers), target)
 
 
-def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Completion:
+def _name_speaker(completion: Completion, speaker: str, outgoing: Codec) -> Completion:
     if not outgoing.profile.names_speakers:
         reason = f"answers of this format do not name their speaker ({speaker!r} was given)"
         raise EncodeError(path="speaker", reason=reason, target=outgoing.name)

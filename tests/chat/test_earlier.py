@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.chat.drafts import left_drafts
+from dragoman.chat.drafts import find_left_drafts
 from dragoman.chat.entries import read_entries
 from dragoman.chat.importing import read_file
 from dragoman.chat.stores import FileStore
@@ -156,6 +156,6 @@ def test_the_draft_of_the_earlier_program_is_offered_and_not_listed(tmp_path: Pa
     }
     (store.folder / "_autosave.json").write_text(json.dumps(draft, ensure_ascii=False), encoding="utf-8")
     assert store.list() == []
-    (left,) = left_drafts(store.folder)
+    (left,) = find_left_drafts(store.folder)
     assert left.conversation.system_prompt == "Kurz."
     assert [entry.text for entry in left.conversation.entries] == ["@gemini こんにちは", "やあ"]

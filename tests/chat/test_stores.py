@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dragoman.chat.drafts import Draft, discard, left_drafts
+from dragoman.chat.drafts import Draft, discard, find_left_drafts
 from dragoman.chat.entries import SCHEMA_VERSION, Conversation, Entry, Unreadable, read_conversation, to_document
 from dragoman.chat.exporting import export, kinds, show_as
 from dragoman.chat.importing import read_file
@@ -427,12 +427,12 @@ def test_a_draft_is_offered_once_its_program_is_gone_and_not_before(tmp_path: Pa
     draft = Draft(tmp_path)
     service = chat_of(model("gemini", ["fine"]), keeper=draft)
     talk(service, "@gemini hello")
-    assert left_drafts(tmp_path) == []
+    assert find_left_drafts(tmp_path) == []
     draft.leave()
-    (left,) = left_drafts(tmp_path)
+    (left,) = find_left_drafts(tmp_path)
     assert [entry.text for entry in left.conversation.entries] == ["@gemini hello", "fine"]
     discard(left)
-    assert left_drafts(tmp_path) == []
+    assert find_left_drafts(tmp_path) == []
 
 
 @promise("chat:draft")
@@ -485,7 +485,7 @@ def test_a_program_that_is_killed_loses_nothing_that_was_shown(tmp_path: Path) -
         [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    (left,) = left_drafts(tmp_path)
+    (left,) = find_left_drafts(tmp_path)
     entries = left.conversation.entries
     by_model = [entry for entry in entries if entry.speaker == "gemini"]
     assert [entry.role for entry in by_model] == ["gemini", "tool", "gemini"]

@@ -69,7 +69,7 @@ async def answer_as_model(
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
     messages = [without_reasoning(message) for message in request.messages if message.role != "system"]
     tools, choice = _client_tools(request, agent.tools)
-    turn = await _returned_turn(agent.name, messages, runs)
+    turn = await _find_returned_turn(agent.name, messages, runs)
     history, opening = opening_of(messages) if turn is None else (turn.history, turn.opening)
     worker = agent.fork(history, instructions=system, tools=tools, tool_choice=choice if turn is None else None)
     writer = _Writer(agent.name, frozenset(one.name for one in tools))
@@ -114,7 +114,7 @@ class _Returned(Struct, frozen=True):
     opening: Message | None
 
 
-async def _returned_turn(agent: str, messages: Sequence[Message], runs: PausedRuns) -> _Returned | None:
+async def _find_returned_turn(agent: str, messages: Sequence[Message], runs: PausedRuns) -> _Returned | None:
     """Return the run that this request continues; None if it brings no results of a known run."""
     place = max((index for index, one in enumerate(messages) if one.role == "assistant"), default=None)
     if place is None:

@@ -112,7 +112,7 @@ class Compactor:
         text = answer.message.text.strip()
         if not text:
             return None, "the model gave no summary"
-        earlier = [retained_of(message) for message in head if is_compacted(message)]
+        earlier = [read_retained(message) for message in head if is_compacted(message)]
         return summary_message(earlier, text), None
 
     async def _summarise_what_fits(self, head: list[Message], prompt: str) -> QueryResult:
@@ -192,6 +192,6 @@ def is_compacted(message: Message) -> bool:
     return note(message.metadata, FAMILY, COMPACTED) is True
 
 
-def retained_of(message: Message) -> str:
+def read_retained(message: Message) -> str:
     first = message.parts[0]
     return first.text.removeprefix(_HEAD) if isinstance(first, Text) and first.text.startswith(_HEAD) else ""

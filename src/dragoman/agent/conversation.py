@@ -126,14 +126,14 @@ class Conversation:
         parts: list[AnyPart] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
-                fresh = self._fresh(part.id)
+                fresh = self._make_fresh_id(part.id)
                 self._ids.add(fresh)
                 parts.append(part if fresh == part.id else structs.replace(part, id=fresh))
             else:
                 parts.append(part)
         return structs.replace(message, parts=tuple(parts))
 
-    def _fresh(self, call_id: str) -> str:
+    def _make_fresh_id(self, call_id: str) -> str:
         fresh, repetition = call_id, 1
         while fresh in self._ids:
             repetition += 1
@@ -141,7 +141,7 @@ class Conversation:
         return fresh
 
 
-def hidden_message(text: str) -> Message:
+def make_hidden_message(text: str) -> Message:
     return Message("user", text, metadata={FAMILY: {HIDDEN: Raw(b"true")}})
 
 

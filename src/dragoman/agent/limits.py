@@ -90,7 +90,7 @@ class Spending:
             counts["total"] = self.total_tokens
         return Usage(self.input_tokens, self.output_tokens, **counts)  # type: ignore[arg-type]
 
-    def reached(self, limits: Limits) -> LimitReached | None:
+    def find_reached(self, limits: Limits) -> LimitReached | None:
         """Return the first limit that leaves nothing for a further request."""
         for name, measure in _MEASURES.items():
             allowed = getattr(limits, name)
@@ -98,7 +98,7 @@ class Spending:
                 return LimitReached(name, float(allowed), float(measure(self)))
         return None
 
-    def reached_by_calls(self, limits: Limits, calls: int) -> LimitReached | None:
+    def find_reached_by_calls(self, limits: Limits, calls: int) -> LimitReached | None:
         """Return the limit if this many further tool calls would exceed it."""
         if limits.tool_calls is None or self.tool_calls + calls <= limits.tool_calls:
             return None

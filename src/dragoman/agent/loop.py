@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET, Struct
 
 from dragoman.agent import result_text as texts
-from dragoman.agent.conversation import hidden_message
+from dragoman.agent.conversation import make_hidden_message
 from dragoman.agent.events import (
     FinalEvent,
     HandOffEvent,
@@ -84,7 +84,7 @@ class Loop:
                 raise asyncio.CancelledError  # noqa: TRY301 - cancelled before it began
             with trace_agent(self._setup, self._conversation.driver.name) as span:
                 ending = await self._until_it_ends(decisions)
-                span.ended(ending.reason, self.state.spent.usage)
+                span.record_end(ending.reason, self.state.spent.usage)
             self._ended = True
             await self._report_end(ending)
         except asyncio.CancelledError:
@@ -121,7 +121,7 @@ class Loop:
         while state.turns < self._setup.max_iterations:
             if limits is not None:
                 check_price(limits, self._conversation.driver.name)
-                reached = state.spent.reached(limits)
+                reached = state.spent.find_reached(limits)
                 if reached is not None:
                     return self._end_by_limit(reached)
             state.turns += 1
@@ -199,7 +199,7 @@ class Loop:
         goes_on = paused or follow_up is not None
         await self._model.report(answer, message, is_last=not goes_on)
         if follow_up is not None:
-            self._conversation.add(hidden_message(follow_up))
+            self._conversation.add(make_hidden_message(follow_up))
             await self.state.emit(HiddenUserMessageEvent(follow_up))
         return None if goes_on else Ending(content, "answer", output)
 
@@ -235,7 +235,7 @@ class Loop:
 
     def _too_many(self, calls: tuple[ToolCall, ...]) -> Ending | None:
         limits = self._setup.limits
-        reached = None if limits is None else self.state.spent.reached_by_calls(limits, len(calls))
+        reached = None if limits is None else self.state.spent.find_reached_by_calls(limits, len(calls))
         if reached is None:
             return None
         self._steps.answer_rest("the limit of tool calls was reached")

@@ -318,7 +318,7 @@ class _Server:
             if not ready.done():
                 ready.cancel()
 
-    async def _connected_client(self) -> Client | None:
+    async def _reconnect(self) -> Client | None:
         """Return the client, a new one if the server was gone; None if it cannot be reached again."""
         async with self._reopening:
             if self._client is None and not self._closed:
@@ -330,7 +330,7 @@ class _Server:
 
     async def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
         """Return the server's reply to a request that is not a tool call. Raises `McpFailed`."""
-        client = self._client or await self._connected_client()
+        client = self._client or await self._reconnect()
         if client is None:
             raise McpFailed(f"MCP server {self.name!r} has disconnected")
         try:
@@ -343,13 +343,13 @@ class _Server:
 
     async def listing(self, kind: str) -> list[Any]:
         """Return all resources or prompts; none if the server lacks the capability."""
-        client = self._client or await self._connected_client()
+        client = self._client or await self._reconnect()
         if client is None or getattr(client.server_capabilities, kind, None) is None:
             return []
         return await self.ask(lambda client: _all_of(client, kind, self.name))
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Output:
-        client = self._client or await self._connected_client()
+        client = self._client or await self._reconnect()
         connection = self._connection_task
         if client is None or connection is None:
             return Output("error", f"MCP server {self.name!r} has disconnected")
@@ -363,7 +363,7 @@ class _Server:
             if _is_disconnected(error):
                 self._client = None  # the next call connects again
             if addresses := _addresses_in(error):
-                return Output("error", await self._sent_away(addresses))
+                return Output("error", await self._send_user_away(addresses))
             return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
         finally:
             task.cancel()
@@ -371,7 +371,7 @@ class _Server:
             return Output("error", f"MCP server {self.name!r} has disconnected")
         return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
 
-    async def _sent_away(self, addresses: Sequence[tuple[str, str]]) -> str:
+    async def _send_user_away(self, addresses: Sequence[tuple[str, str]]) -> str:
         """Return what the model reads if the user must first visit addresses of the server."""
         answers = [await self._requests.visit(message, url) for message, url in addresses]
         if set(answers) == {"accept"}:
@@ -399,14 +399,14 @@ def _client(address: ServerAddress, stack: AsyncExitStack, requests: ServerReque
         from mcp.client.stdio import stdio_client  # noqa: PLC0415
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-        from dragoman.agent.mcp_http import bounded_client  # noqa: PLC0415
+        from dragoman.agent.mcp_http import make_bounded_client  # noqa: PLC0415
         from dragoman.agent.mcp_stdio import ENCODING  # noqa: PLC0415
     except ImportError as error:
         words = f"{error.name} is not installed: {install_command('mcp')}"
         raise NotConfigured(words, missing="mcp") from None
     callbacks = {**requests.callbacks(), "mode": address.protocol}
     if isinstance(address, HttpServer):
-        http = bounded_client(address.headers)
+        http = make_bounded_client(address.headers)
         stack.push_async_callback(http.aclose)
         return mcp.Client(streamable_http_client(address.url, http_client=http), **callbacks)
     parameters = mcp.StdioServerParameters(

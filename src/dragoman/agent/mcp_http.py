@@ -64,7 +64,7 @@ async def _limit_size(response: httpx2.Response) -> None:
         response.stream = _Bounded(response.stream)
 
 
-def bounded_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
+def make_bounded_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
     """Return a client. Redirects are left to the SDK, which follows them only within the server's origin."""
     return httpx2.AsyncClient(
         headers={"accept-encoding": "identity", **headers},

@@ -67,7 +67,7 @@ class ModelTurns:
             processed = process(tuple(messages))
             messages = heal(await processed if inspect.isawaitable(processed) else processed)
         live = self._setup.deltas or self._state.partials
-        tools = (*self._state.offered(), *self._setup.hosted)
+        tools = (*self._state.list_tools(), *self._setup.hosted)
         return await self.ask(messages, tools, choice, live=live, typed=True)
 
     async def ask(
@@ -96,7 +96,7 @@ class ModelTurns:
                 if refusal is None:
                     raise
                 raise refusal from error
-            span.answered(answer)
+            span.record_answer(answer)
         return answer
 
     async def _settings(self, *, typed: bool) -> Settings:

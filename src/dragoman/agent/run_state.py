@@ -43,7 +43,7 @@ class RunState:
         self.conversation.log_event(event)
         await self.channel.send(event)
 
-    def offered(self) -> tuple[Tool, ...]:
+    def list_tools(self) -> tuple[Tool, ...]:
         """The agent's tools, those that read long outputs, and the one that takes the answer."""
         cache, output_tool = self.setup.output_cache, self.setup.output_tool
         if cache is None and output_tool is None:
@@ -53,7 +53,7 @@ class RunState:
         return (*self.tools.values(), *extra, *last)
 
     def tool(self, name: str) -> Tool | None:
-        return self.tools.get(name) or next((tool for tool in self.offered() if tool.name == name), None)
+        return self.tools.get(name) or next((tool for tool in self.list_tools() if tool.name == name), None)
 
     def output_mode(self) -> OutputMode | None:
         driver = self.conversation.driver

@@ -138,7 +138,7 @@ class Steps:
         decided = self._decided.get(call.id)
         if decided is not None and not isinstance(decided, Allow | Deny):
             return Outcome(result_of(call, decided)), None
-        ready = prepare(call, self._state.tool(call.name), lambda: [tool.name for tool in self._state.offered()])
+        ready = prepare(call, self._state.tool(call.name), lambda: [tool.name for tool in self._state.list_tools()])
         if not isinstance(ready, Ready):
             return Outcome(ready), None
         if (self._is_free(ready) and decided is None) or call.id in self._resumed:
@@ -188,7 +188,7 @@ class Steps:
         async with slots:
             with trace_tool(self._setup, ready.call) as span:
                 outcome = await execute(ready, context, self._setup.tool_timeout, self._most_retries(ready))
-                span.returned(outcome.result)
+                span.record_result(outcome.result)
         ended = self._setup.clock.monotonic()
         self._count_retry(ready, outcome)
         cache = self._setup.output_cache if ready.tool.keeps_output and not outcome.pending else None

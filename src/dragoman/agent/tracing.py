@@ -47,7 +47,7 @@ class Traced:
                 self._span.set_attribute("error.type", type(error).__name__)
             self._context.__exit__(kind, error, trace)
 
-    def answered(self, answer: QueryResult) -> None:
+    def record_answer(self, answer: QueryResult) -> None:
         if self._span is None:
             return
         completion = answer.completion
@@ -61,11 +61,11 @@ class Traced:
             attributes["gen_ai.usage.output_tokens"] = answer.usage.output
         self._span.set_attributes(attributes)
 
-    def returned(self, result: ToolResult) -> None:
+    def record_result(self, result: ToolResult) -> None:
         if self._span is not None and result.is_error:
             self._span.set_attribute("error.type", "tool_error")
 
-    def ended(self, reason: str, usage: Any) -> None:
+    def record_end(self, reason: str, usage: Any) -> None:
         if self._span is not None:
             self._span.set_attributes(
                 {

@@ -68,7 +68,7 @@ class Draft:
             self._journal = None
 
 
-def left_drafts(folder: Path, earlier: Sequence[Path] = ()) -> list[LeftDraft]:
+def find_left_drafts(folder: Path, earlier: Sequence[Path] = ()) -> list[LeftDraft]:
     """Drafts of programs that died, newest first. Unreadable ones are skipped.
 
     `earlier` are folders of the earlier program, which kept one draft per user and never offered it.

@@ -34,7 +34,7 @@ _FOLDED = 8
 
 class Renderer(Protocol):
     def show(self, event: AnyAgentEvent) -> None: ...
-    def paused(self) -> Any:
+    def pause(self) -> Any:
         """A context that stops animations while the user answers a question."""
         ...
 
@@ -64,7 +64,7 @@ class JsonRenderer:
         self._stream.flush()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         yield
 
 
@@ -117,7 +117,7 @@ class PlainRenderer(_TableRenderer):
         }
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         yield
 
     def _line(self, text: str, *, dim: bool = False) -> None:
@@ -177,7 +177,7 @@ class RichRenderer(_TableRenderer):
         }
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         self._status.stop()
         try:
             yield

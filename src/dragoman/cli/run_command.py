@@ -160,7 +160,7 @@ class Asker:
             self._refused[name] = None
             return Deny("it needs approval, and there is no terminal to ask at")
         question = one_line(f"run {name} {compact_text(request.arguments)}?") + " [y]es, [n]o, [s]top: "
-        with self._renderer.paused():
+        with self._renderer.pause():
             while True:
                 answer = (await in_thread(_answer, question)).strip().lower()
                 if answer in _ANSWERS:

@@ -86,7 +86,7 @@ def _exact_arguments(call: ToolCall) -> str:
     return bytes(arguments).decode() if type(arguments) is Raw else compact_text(arguments)
 
 
-def unparsed(exchange: HasMessages) -> object:
+def unparsed_arguments(exchange: HasMessages) -> object:
     return [(call.parsed, call.arguments_text) for call in parts(exchange, ToolCall)]
 
 
@@ -237,7 +237,7 @@ def signatures(exchange: HasMessages) -> object:
     return [(_part_fact(part)[0], signature.data) for part, signature in signed if signature is not None]
 
 
-def redacted(exchange: HasMessages) -> object:
+def redacted_reasoning(exchange: HasMessages) -> object:
     return [(part.redacted, part.signature and part.signature.data) for part in parts(exchange, Reasoning)]
 
 
@@ -245,7 +245,7 @@ def refusals(exchange: HasMessages) -> object:
     return [part.text for part in parts(exchange, Refusal)]
 
 
-def cited(exchange: HasMessages) -> object:
+def citations(exchange: HasMessages) -> object:
     return [[(cited.url, cited.title) for cited in part.citations] for part in parts(exchange, Text)]
 
 
@@ -415,7 +415,7 @@ def failure(stream: DecodedStream) -> object:
     return (stream.failure.kind, stream.failure.message) if stream.failure is not None else None
 
 
-def failed(stream: DecodedStream) -> object:
+def truncation(stream: DecodedStream) -> object:
     """Whether it failed, and which calls a client could mistake for complete."""
     complete = [call.id for call in parts(stream, ToolCall) if not call.incomplete]
     return stream.failure is not None, complete

@@ -147,7 +147,7 @@ def _article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def listed(words: tuple[str, ...]) -> str:
+def join_alternatives(words: tuple[str, ...]) -> str:
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -292,7 +292,7 @@ def _optional(check: Check) -> Check:
 
 
 def _check_literal(words: tuple[Any, ...]) -> Check:
-    expected = listed(tuple(f'"{word}"' for word in words))
+    expected = join_alternatives(tuple(f'"{word}"' for word in words))
 
     def check(value: Any, path: str) -> Any:
         if not isinstance(value, str):
@@ -325,7 +325,7 @@ def check_items(check: Check, noun: str) -> Check:
 def check_values(kinds: tuple[type[Struct], ...]) -> Check:
     """Check of a value of these classes, or a mapping of the fields of one."""
     by_tag = {kind.__struct_config__.tag: kind for kind in kinds}
-    expected = listed(tuple(kind.__name__ for kind in kinds))
+    expected = join_alternatives(tuple(kind.__name__ for kind in kinds))
 
     def check(value: Any, path: str) -> Any:
         if isinstance(value, kinds):
@@ -345,7 +345,7 @@ def check_values(kinds: tuple[type[Struct], ...]) -> Check:
 
 
 def _class_by_tag(fields: Given, by_tag: Mapping[Any, type[Struct]], path: str) -> type[Struct]:
-    words = listed(tuple(f'"{tag}"' for tag in by_tag))
+    words = join_alternatives(tuple(f'"{tag}"' for tag in by_tag))
     if "type" not in fields:
         refuse_type(f"{path}.type", words, NOTHING, "a mapping needs a type that says which class it stands for")
     tag = fields.pop("type")
@@ -360,9 +360,9 @@ def noun_of(annotation: Any) -> str:
         return _NOUNS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return listed(tuple(f'"{word}"' for word in arguments))
+        return join_alternatives(tuple(f'"{word}"' for word in arguments))
     if origin in {Union, UnionType}:
-        return listed(tuple(noun_of(argument) for argument in arguments))
+        return join_alternatives(tuple(noun_of(argument) for argument in arguments))
     if origin is tuple:
         return f"a list, each {noun_of(arguments[0])}"
     if origin in {dict, Annotated}:

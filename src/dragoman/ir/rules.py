@@ -24,7 +24,7 @@ from dragoman.ir.checks import (
     check_string,
     check_values,
     construct,
-    listed,
+    join_alternatives,
     refuse,
     refuse_type,
     within,
@@ -214,7 +214,7 @@ def _prepare_media(kind: type[Media]) -> Callable[[Given], None]:
 
 def _confirm_media(kind: type[Media]) -> Callable[[Given], None]:
     sources = (*_SOURCES, "text") if kind is Document else _SOURCES
-    expected = f"exactly one of {listed(sources)}"
+    expected = f"exactly one of {join_alternatives(sources)}"
 
     def confirm(given: Given) -> None:
         found = [name for name in sources if given.get(name) is not None]
@@ -347,7 +347,10 @@ def _prepare_choice(given: Given) -> None:
     mode = given.get("mode")
     if isinstance(mode, str) and mode not in _MODES:
         refuse(
-            "ToolChoice.mode", listed(tuple(f'"{word}"' for word in _MODES)), mode, "ToolChoice.of(name) forces a tool"
+            "ToolChoice.mode",
+            join_alternatives(tuple(f'"{word}"' for word in _MODES)),
+            mode,
+            "ToolChoice.of(name) forces a tool",
         )
 
 
@@ -355,7 +358,7 @@ def _confirm_choice(given: Given) -> None:
     names = given.get("names", ())
     for index, name in enumerate(names):
         if not name or name in _MODES:
-            refuse(f"ToolChoice.names[{index}]", f"a tool's name other than {listed(_MODES)}", name)
+            refuse(f"ToolChoice.names[{index}]", f"a tool's name other than {join_alternatives(_MODES)}", name)
     if names and given["mode"] == "none":
         refuse("ToolChoice.names", 'nothing, because mode is "none"', names)
 

@@ -52,7 +52,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     if hides_reasoning(request, profile) and not _is_owed(completion.model):
         completion = _without_unsigned_reasoning(completion, log)
     if completion.finish is None and completion.messages:
-        completion = _finished_by_calls(completion, profile, log)
+        completion = _finish_by_calls(completion, profile, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
@@ -60,7 +60,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     return structs.replace(completion, messages=messages)
 
 
-def _finished_by_calls(completion: Completion, profile: Profile, log: LossLog) -> Completion:
+def _finish_by_calls(completion: Completion, profile: Profile, log: LossLog) -> Completion:
     """Adds a finish reason to an answer of another family that has calls and no finish reason.
 
     If the arguments of a call cannot be read, the answer was cut off: its calls must not look ready to be run.

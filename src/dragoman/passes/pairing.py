@@ -42,7 +42,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
             continue
         answers = places.answers(index, {call.id for call in calls}, taken)
         ids = [seen.unique(call.id) for call in calls]
-        paired.append(_renamed_calls(message, ids, log))
+        paired.append(_rename_calls(message, ids, log))
         chosen = _choose_results(calls, answers, _end_of_results(messages, index), log)
         rows = [row for row in zip(calls, chosen, ids, strict=True) if row[1] or not profile.unanswered_calls]
         if rows:
@@ -67,7 +67,7 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
     calling = False
     for message in messages:
         if turn and not (calling and message.role == "assistant"):
-            merged.append(joined_turn(turn, log))
+            merged.append(join_turn(turn, log))
             turn = []
         if message.role == "assistant":
             calling = bool(message.tool_calls) or (calling and bool(turn))
@@ -75,11 +75,11 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
         else:
             merged.append(message)
     if turn:
-        merged.append(joined_turn(turn, log))
+        merged.append(join_turn(turn, log))
     return merged
 
 
-def joined_turn(turn: list[Message], log: LossLog) -> Message:
+def join_turn(turn: list[Message], log: LossLog) -> Message:
     """Joins messages into one with all parts; losses refer to the first."""
     if len(turn) == 1:
         return turn[0]
@@ -194,7 +194,7 @@ def _alias(call_id: str, profile: Profile) -> str:
     return f"call_{digest}" if profile.call_id_length is None else digest[: profile.call_id_length]
 
 
-def _renamed_calls(message: Message, ids: list[str], log: LossLog) -> Message:
+def _rename_calls(message: Message, ids: list[str], log: LossLog) -> Message:
     if all(call.id == new for call, new in zip(message.tool_calls, ids, strict=True)):
         return message
     remaining = iter(ids)

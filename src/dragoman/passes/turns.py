@@ -21,7 +21,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.losses import LossLog
-from dragoman.passes.pairing import joined_turn
+from dragoman.passes.pairing import join_turn
 from dragoman.profile import Profile
 
 CONTINUE = "Continue."
@@ -166,7 +166,7 @@ def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Reque
     messages: list[Message] = []
     for role, turn in groupby(request.messages, key=attrgetter("role")):
         if role == "assistant":
-            messages.append(joined_turn(list(turn), log))
+            messages.append(join_turn(list(turn), log))
         else:
             messages += turn
     return structs.replace(request, messages=tuple(messages))

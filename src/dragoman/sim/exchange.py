@@ -79,7 +79,7 @@ class Refused(Exception):
         self.problem = problem
 
 
-def refused_by(violations: Sequence[Violation]) -> Refused:
+def refusal_for(violations: Sequence[Violation]) -> Refused:
     """An error for the first violation, as servers report only one."""
     first = violations[0]
     path = first.path.removeprefix("$").removeprefix(".") or None

@@ -123,7 +123,7 @@ def is_mentioned(value: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def stated_value(name: str, text: str) -> str | None:
+def find_stated_value(name: str, text: str) -> str | None:
     """The value that the text gives for a parameter: `limit: 5`, `limit=5`, `limit is 5`, `limit 5`."""
     name_pattern = re.escape(name).replace("_", r"[_\s-]")
     given = re.search(rf"(?<!\w){name_pattern}(?:\s*[:=]\s*|\s+(?:is|of|to|should be)\s+)(.+)", text, re.IGNORECASE)

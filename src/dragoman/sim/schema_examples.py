@@ -55,9 +55,9 @@ class Hints:
     def __post_init__(self) -> None:
         self._numbers = iter(prompt_reading.numbers(self.text))
 
-    def stated_value(self, name: str) -> str | None:
+    def find_stated_value(self, name: str) -> str | None:
         return (
-            prompt_reading.stated_value(name, self.text) or prompt_reading.stated_value(name, self.context)
+            prompt_reading.find_stated_value(name, self.text) or prompt_reading.find_stated_value(name, self.context)
             if name
             else None
         )
@@ -175,7 +175,7 @@ class _Builder:
         """Whether the text mentions this parameter; if not, null is used where it is allowed."""
         if self.hints.prose is not None or not name:
             return True
-        if self.hints.stated_value(name) is not None:
+        if self.hints.find_stated_value(name) is not None:
             return True
         if any(self.hints.mentions(value) for value in _list_at(node, "enum")):
             return True
@@ -260,7 +260,7 @@ class _Builder:
         return [self.value(item, name, depth + 1) for _ in range(least)]
 
     def _number(self, node: JsonObject, name: str, *, whole: bool) -> float:
-        stated = self.hints.stated_value(name)
+        stated = self.hints.find_stated_value(name)
         given = prompt_reading.numbers(stated) if stated else []
         number = given[0] if given else self.hints.next_number()
         if number is None:
@@ -268,7 +268,7 @@ class _Builder:
         return _fit_number(1.0 if number is None else number, node, whole=whole)
 
     def _boolean(self, node: JsonObject, name: str) -> bool:
-        stated = (self.hints.stated_value(name) or "").lower()
+        stated = (self.hints.find_stated_value(name) or "").lower()
         if stated.startswith(("false", "no", "off")):
             return False
         if stated.startswith(("true", "yes", "on")):
@@ -281,7 +281,7 @@ class _Builder:
 
     def _text(self, node: JsonObject, name: str) -> str:
         declared = node.get("format")
-        stated = self.hints.stated_value(name)
+        stated = self.hints.find_stated_value(name)
         if isinstance(declared, str) and declared in _EXAMPLES:
             kind = "uri" if declared == "url" else declared
             return (self._find_in_prompt(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]

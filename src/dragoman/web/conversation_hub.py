@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent import Tool
 from dragoman.agent.permissions import Hook
-from dragoman.chat.drafts import Draft, discard, left_drafts
+from dragoman.chat.drafts import Draft, discard, find_left_drafts
 from dragoman.chat.entries import Conversation, entry_document, new_id, now
 from dragoman.chat.events import AnyChatEvent, Changed, Said, TurnEnded
 from dragoman.chat.importing import import_document
@@ -183,7 +183,7 @@ class ConversationHub:
 
     def recover(self) -> int:
         """Saves drafts of programs that died as conversations; returns how many."""
-        drafts = left_drafts(self._folder)
+        drafts = find_left_drafts(self._folder)
         for left in drafts:
             names = {row.id: row.name for row in self.store.list()}
             name = names.get(left.conversation.id) or free_name(self.store, f"{left.conversation.title} (recovered)")

@@ -35,7 +35,11 @@ Allowed: TypeAlias = Callable[[], Awaitable[bool]]
 
 def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environment) -> PageSection:
     shown = _Live(gateway, guard, streams, environment)
-    gateway.private |= {_SNAPSHOT: shown.own_snapshot, _FEED: shown.own_feed, _REQUEST: shown.own_request}
+    gateway.private |= {
+        _SNAPSHOT: shown.send_own_snapshot,
+        _FEED: shown.send_own_feed,
+        _REQUEST: shown.send_own_request,
+    }
     routes = (
         Route("GET", f"{API}/live/connected", shown.describe_connections),
         Route("GET", f"{API}/live/feed", shown.feed),
@@ -112,13 +116,13 @@ class _Live:
         # Our own snapshot comes last, so that no change is missed between it and the feed.
         summaries = sorted([*self._snapshot(user), *others], key=lambda one: one.at, reverse=True)
 
-        async def allowed() -> bool:  # the key may have been revoked
+        async def is_allowed() -> bool:  # the key may have been revoked
             return await self._guard.user(exchange.head) is not None
 
         stream = self._streams.stream()
-        following = asyncio.ensure_future(self._follow(user, stream, allowed))
+        following = asyncio.ensure_future(self._follow(user, stream, is_allowed))
         try:
-            await self._feed(exchange, user, stream, summaries, allowed)
+            await self._feed(exchange, user, stream, summaries, is_allowed)
         finally:
             following.cancel()
 
@@ -126,21 +130,21 @@ class _Live:
         return [summary(request) for request in self._capture if _may_see(user, request)]
 
     async def _feed(
-        self, exchange: Exchange, user: PageUser, stream: Stream, summaries: list[Summary], allowed: Allowed
+        self, exchange: Exchange, user: PageUser, stream: Stream, summaries: list[Summary], is_allowed: Allowed
     ) -> None:
         feed = Feed(lambda request: _may_see(user, request))
         stream.put("snapshot", summaries)
         self._capture.feeds.add(feed)
-        telling = asyncio.ensure_future(self._send_changes(feed, stream, allowed))
+        telling = asyncio.ensure_future(self._send_changes(feed, stream, is_allowed))
         try:
             await stream.run(exchange)
         finally:
             telling.cancel()
             self._capture.feeds.discard(feed)
 
-    async def _send_changes(self, feed: Feed, stream: Stream, allowed: Allowed) -> None:
+    async def _send_changes(self, feed: Feed, stream: Stream, is_allowed: Allowed) -> None:
         while changed := await feed.changes():
-            if not await allowed():
+            if not await is_allowed():
                 break
             stream.put("changes", [summary(request) for request in changed])
             await asyncio.sleep(_TOGETHER)
@@ -152,24 +156,24 @@ class _Live:
         other_workers = self._gateway.other_workers
         return [] if other_workers is None else await other_workers.ask(_path_for(path, user, **more))
 
-    async def _follow(self, user: PageUser, stream: Stream, allowed: Allowed) -> None:
+    async def _follow(self, user: PageUser, stream: Stream, is_allowed: Allowed) -> None:
         """Forwards other workers' requests as changes, whether or not they were in the snapshot."""
         if self._gateway.other_workers is None:
             return
         async for event in self._gateway.other_workers.follow(_path_for(_FEED, user)):
-            if not await allowed():
+            if not await is_allowed():
                 break
             stream.put("changes", Raw(event))
         stream.end()
 
-    async def own_snapshot(self, exchange: Exchange) -> None:
+    async def send_own_snapshot(self, exchange: Exchange) -> None:
         send_json(exchange, self._snapshot(_user_in_query(exchange)))
 
-    async def own_request(self, exchange: Exchange) -> None:
+    async def send_own_request(self, exchange: Exchange) -> None:
         if not await self._show(exchange, exchange.head.parameters["id"], _user_in_query(exchange)):
             send_json(exchange, {}, 404)
 
-    async def own_feed(self, exchange: Exchange) -> None:
+    async def send_own_feed(self, exchange: Exchange) -> None:
         user = _user_in_query(exchange)
         await self._feed(exchange, user, self._streams.stream(), self._snapshot(user), _always)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.chat.drafts import Draft, LeftDraft, discard, left_drafts
+from dragoman.chat.drafts import Draft, LeftDraft, discard, find_left_drafts
 from dragoman.chat.entries import Conversation
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
@@ -88,7 +88,7 @@ class Session:
         self.service.change(name=stored.name, revision=stored.revision)
 
     def offer_drafts(self) -> None:
-        for left in left_drafts(self._folder, getattr(self.store, "earlier", ())):
+        for left in find_left_drafts(self._folder, getattr(self.store, "earlier", ())):
             if self._offer(left):
                 return
 

@@ -65,20 +65,20 @@ _LOCATED = {
 }
 
 
-def _cited(**citation: Any) -> Text:
+def _cite(**citation: Any) -> Text:
     return Text("It rains.", (Citation(**_PAGE, **citation),))
 
 
-def _own(family: str, citation: object) -> Text:
-    return _cited(cited_text="rain", metadata={family: {"~citation": Raw(encode_json(citation))}})
+def _cite_as(family: str, citation: object) -> Text:
+    return _cite(cited_text="rain", metadata={family: {"~citation": Raw(encode_json(citation))}})
 
 
 CITED: dict[str, Text] = {
-    "openai": _cited(start=0, end=9),
-    "openai-responses": _cited(start=0, end=9),
-    "google": _cited(start=0, end=9),
-    "anthropic": _own("anthropic", _INDEXED),
-    "bedrock": _own("bedrock", _LOCATED),
+    "openai": _cite(start=0, end=9),
+    "openai-responses": _cite(start=0, end=9),
+    "google": _cite(start=0, end=9),
+    "anthropic": _cite_as("anthropic", _INDEXED),
+    "bedrock": _cite_as("bedrock", _LOCATED),
 }
 """A page that is cited, as each family does it."""
 

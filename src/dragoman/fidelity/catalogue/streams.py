@@ -52,7 +52,7 @@ _FIRST = piecewise(0, Text(""), "Let me ", "see.")
 _PIECES = ('{"city":', ' "Tokyo"}')
 
 
-def _cited(part: Text) -> tuple[AnyEvent, ...]:
+def _stream_cited(part: Text) -> tuple[AnyEvent, ...]:
     cited = (PartDelta(0, "", citation) for citation in part.citations)
     return (PartStart(0, Text("")), PartDelta(0, part.text), *cited, PartEnd(0))
 
@@ -78,7 +78,7 @@ _START = StreamStart()
 _SECRETS = {"anthropic": SIGNED_BY_CLAUDE}
 
 
-def _thought(family: str, text: str = "Two places.", id: str | None = None) -> tuple[AnyEvent, ...]:
+def _stream_thought(family: str, text: str = "Two places.", id: str | None = None) -> tuple[AnyEvent, ...]:
     pieces = (text,) if text else ()
     signed = piecewise(
         0,
@@ -97,7 +97,8 @@ STREAMS: tuple[Case, ...] = (
     _case("argument-numbers", stream(*piecewise(0, _TOKYO, '{"id":90071992547', '40993,"ratio":1.0}'), finish=CALLS),
           facts.argument_text),
     _case("no-arguments", stream(*piecewise(0, _TOKYO), finish=CALLS), facts.calls),
-    _case("unparsable-arguments", stream(*piecewise(0, _TOKYO, '{"city": "Tok'), finish=CALLS), facts.unparsed,
+    _case("unparsable-arguments", stream(*piecewise(0, _TOKYO, '{"city": "Tok'), finish=CALLS),
+          facts.unparsed_arguments,
           slots(interactions="",
                 cohere="", chat="", responses="", messages="", converse="")),
     _case("text-before-calls", stream(*_FIRST, *_call(1, _TOKYO), finish=CALLS), facts.story),
@@ -114,9 +115,9 @@ STREAMS: tuple[Case, ...] = (
     _case(
         "signatures",
         {
-            "openai-responses": _thought("openai-responses", "", "rs_1"),
-            "anthropic": _thought("anthropic"),
-            "bedrock": _thought("anthropic"),
+            "openai-responses": _stream_thought("openai-responses", "", "rs_1"),
+            "anthropic": _stream_thought("anthropic"),
+            "bedrock": _stream_thought("anthropic"),
             "google": stream(
                 PartStart(0, ToolCall("call_1", "get_weather", signature=Signature("google", SECRET))),
                 PartDelta(0, '{"city":"Tokyo"}'),
@@ -129,7 +130,7 @@ STREAMS: tuple[Case, ...] = (
               interactions="signature"),
         private=True,
     ),
-    _case("citations", {family: stream(*_cited(cited)) for family, cited in CITED.items()}, facts.cited,
+    _case("citations", {family: stream(*_stream_cited(cited)) for family, cited in CITED.items()}, facts.citations,
           slots(interactions="type=url_citation",
                 cohere="citation-start",
                 chat="url_citation", responses="type=url_citation", messages="citation", gemini="groundingMetadata",
@@ -154,7 +155,7 @@ STREAMS: tuple[Case, ...] = (
                 converse="serviceTier", interactions="service_tier=priority")),
     _case("log-probabilities", stream(*_LIKELY), facts.logprobs,
           slots(chat="top_logprobs", responses="top_logprobs", gemini="chosenCandidates", ollama="top_logprobs")),
-    _case("truncated-stream", stream(*_call(0, _TOKYO), finish=CALLS), facts.failed, cut=3),
+    _case("truncated-stream", stream(*_call(0, _TOKYO), finish=CALLS), facts.truncation, cut=3),
     _case("error-in-the-stream", (_START, *_HELLO, _BROKEN), facts.failure),
     _case("overload-in-the-stream", (_START, *_HELLO, _BUSY), facts.failure),
 )  # fmt: skip

@@ -38,7 +38,7 @@ from dragoman.sim.exchange import (
     Reply,
     Streamed,
     json_reply,
-    refused_by,
+    refusal_for,
     route,
 )
 from dragoman.sim.request_context import RequestContext
@@ -366,7 +366,7 @@ class Writer:
 def _check(context: RequestContext, body: JsonObject, version: str) -> None:
     anthropic_betas.check(body, context.exchange.headers.get("anthropic-beta", ""))
     if violations := rules.check_request(body, version=version):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     if not context.any_signature:
         thinking.check(body, new_account=context.binds_thinking)
     model = text_at(body, "model")

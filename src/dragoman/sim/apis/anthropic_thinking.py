@@ -39,10 +39,10 @@ def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:
 
 
 def is_signed(text: str, signature: str) -> bool:
-    return signed_prefix(text, signature) is not None
+    return find_signed_prefix(text, signature) is not None
 
 
-def signed_prefix(text: str, signature: str) -> bytes | None:
+def find_signed_prefix(text: str, signature: str) -> bytes | None:
     """The prefix that a signature was made with; None if it does not belong to this text."""
     decoded = signatures.decode_base64(signature)
     if decoded is None:
@@ -75,7 +75,7 @@ def _problem_of(body: JsonObject, message: int, block: JsonObject, *, bound: boo
         return "" if known else "Invalid `data` in `redacted_thinking` block"
     if block.get("type") != "thinking":
         return ""
-    prefix = signed_prefix(text_at(block, "thinking"), text_at(block, "signature"))
+    prefix = find_signed_prefix(text_at(block, "thinking"), text_at(block, "signature"))
     if prefix is None:
         return "Invalid `signature` in `thinking` block"
     if bound and prefix and prefix != prefix_of(body, message) and is_bound(text_at(body, "model")):

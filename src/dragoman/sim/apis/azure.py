@@ -19,7 +19,7 @@ from dragoman.sim.exchange import (
     Reply,
     Streamed,
     json_reply,
-    refused_by,
+    refusal_for,
     route,
 )
 from dragoman.sim.request_context import RequestContext
@@ -76,7 +76,7 @@ def complete(context: RequestContext) -> Answered:
         raise Refused(Problem("no_route"))
     body: Mapping[str, object] = {**context.exchange.json(), "model": deployment}
     if violations := rules.check_request(body):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     if not context.any_model and not catalogue.exists("openai", deployment):
         raise Refused(Problem("no_model", _NO_DEPLOYMENT, code="DeploymentNotFound"))
     answers = context.answer_cached(openai_chat.read(body), int(number_at(body, "n")) or 1)

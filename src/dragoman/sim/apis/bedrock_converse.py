@@ -39,7 +39,7 @@ from dragoman.sim.exchange import (
     Reply,
     Streamed,
     json_reply,
-    refused_by,
+    refusal_for,
     route,
 )
 from dragoman.sim.request_context import RequestContext
@@ -318,7 +318,7 @@ def _frame(kind: str, payload: JsonObject) -> bytes:
 def _check(context: RequestContext) -> tuple[JsonObject, str]:
     body, model = context.exchange.json(), context.exchange.params["model"]
     if violations := rules.check_request(body, model=model):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     if not context.any_signature:
         check_signatures(body)
     if not context.any_model and not catalogue.exists("bedrock", model):
@@ -336,7 +336,7 @@ def converse_stream(context: RequestContext) -> Answered:
     body, model = _check(context)
     answer = _with_cache_usage(context, body, model, context.answer(read(body, model)))
     frames = Writer(context, body).frames(answer)
-    garbage = event_stream.broken("contentBlockDelta")
+    garbage = event_stream.broken_event("contentBlockDelta")
     headers = headers_of(context.exchange)
     return Streamed(frames, event_stream.CONTENT_TYPE, headers, garbage=garbage, failure=failure_frame)
 

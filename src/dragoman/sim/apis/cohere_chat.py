@@ -31,7 +31,7 @@ from dragoman.sim.exchange import (
     Reply,
     Streamed,
     json_reply,
-    refused_by,
+    refusal_for,
     route,
 )
 from dragoman.sim.request_context import RequestContext
@@ -225,11 +225,11 @@ class Writer:
         for piece in self.context.chunks(self._plan(answer)):
             yield _event("tool-plan-delta", delta={"message": {"tool_plan": piece}})
         for index, call in enumerate(answer.calls):
-            yield from self._streamed_call(call, index)
+            yield from self._stream_call(call, index)
         yield _event("message-end", delta={"finish_reason": self._finish(answer), "usage": self._usage(answer)})
         yield b"data: [DONE]\n\n"
 
-    def _streamed_call(self, call: CallPart, index: int) -> Iterator[bytes]:
+    def _stream_call(self, call: CallPart, index: int) -> Iterator[bytes]:
         yield _content_event("tool-call-start", index, tool_calls=self._call(call, index, ""))
         # A call without arguments has no fragment at all.
         for piece in self.context.chunks("" if call.text == "{}" else call.text):
@@ -259,7 +259,7 @@ def failure_event(problem: Problem) -> bytes:
 def chat(context: RequestContext) -> Answered:
     body = context.exchange.json()
     if violations := rules.check_request(body):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     model = text_at(body, "model")
     if not context.any_model and not catalogue.exists("cohere", model):
         usual = _USUAL["no_model"][1]

@@ -32,7 +32,7 @@ def exception(kind: str, payload: bytes) -> bytes:
     return frame({":exception-type": kind, ":content-type": "application/json", ":message-type": "exception"}, payload)
 
 
-def broken(kind: str) -> bytes:
+def broken_event(kind: str) -> bytes:
     """A frame whose last checksum is wrong."""
     frame = event(kind, b"{}")
     return frame[:-4] + bytes(byte ^ 0xFF for byte in frame[-4:])

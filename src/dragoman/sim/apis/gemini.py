@@ -27,7 +27,7 @@ from dragoman.sim.conversation_view import (
     Turn,
     compact,
 )
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refusal_for, route
 from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import gemini as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
@@ -344,7 +344,7 @@ def _canonical(body: JsonObject, backend: BackendName) -> JsonObject:
 def _check(context: RequestContext, body: JsonObject, method: str) -> JsonObject:
     model, version = context.exchange.params["model"], context.exchange.params["version"]
     if violations := rules.check_request(body, model=model, version=version, backend=_backend(context)):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     canonical = _canonical(body, _backend(context))
     if not context.any_signature:
         check_signatures(canonical)

@@ -25,7 +25,7 @@ from dragoman.sim.conversation_view import (
     Turn,
     compact,
 )
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refused_by, route
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refusal_for, route
 from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import gemini_interactions as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
@@ -261,7 +261,7 @@ def failure(problem: Problem) -> bytes:
 def _check(context: RequestContext, body: JsonObject) -> Steps:
     """Checks the request; returns the whole timeline."""
     if violations := rules.check_request(body):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     steps: Steps = [step for _, step in rules.steps_of(body)]
     previous = text_at(body, "previous_interaction_id")
     if previous:
@@ -271,7 +271,7 @@ def _check(context: RequestContext, body: JsonObject) -> Steps:
         steps = [*objects_at(stored, "timeline"), *steps]
         alone = {key: value for key, value in body.items() if key != "previous_interaction_id"}
         if violations := rules.check_request({**alone, "input": steps}):
-            raise refused_by(violations)
+            raise refusal_for(violations)
     if not context.any_signature:
         check_signatures(steps)
     if "model" in body:

@@ -34,7 +34,7 @@ from dragoman.sim.exchange import (
     Reply,
     Streamed,
     json_reply,
-    refused_by,
+    refusal_for,
     route,
 )
 from dragoman.sim.request_context import RequestContext
@@ -127,7 +127,7 @@ def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
         role = text_at(message, "role").lower()
         text = text_at(message, "content")
         if role == "tool":
-            call = _answered_call(message, open_calls)
+            call = _find_answered_call(message, open_calls)
             name = text_at(message, "tool_name") or (call.name if call else "the tool")
             yield Turn("user", results=(read_result(name, text, call_id=call.id if call else ""),))
         elif role == "assistant":
@@ -143,7 +143,7 @@ def _call(call: JsonObject) -> Call:
     return Call(text_at(call, "id"), text_at(function, "name"), object_at(function, "arguments"))
 
 
-def _answered_call(message: JsonObject, open_calls: list[Call]) -> Call | None:
+def _find_answered_call(message: JsonObject, open_calls: list[Call]) -> Call | None:
     identifier, name = text_at(message, "tool_call_id"), text_at(message, "tool_name")
     fitting = [call for call in open_calls if call.id and call.id == identifier]
     fitting = fitting or [call for call in open_calls if call.name == name] or open_calls[:1]
@@ -165,7 +165,7 @@ class Writer:
         full_message = {"role": "assistant", "content": "", **message}
         return {"model": self.model, "created_at": CREATED_AT, "message": full_message, "done": False, **more}
 
-    def _done(self, answer: Answer) -> dict[str, object]:
+    def _final_members(self, answer: Answer) -> dict[str, object]:
         counts = answer.counts
         evaluated, generated = counts.input * PER_TOKEN // 10, counts.output * PER_TOKEN
         metrics = {
@@ -193,12 +193,12 @@ class Writer:
             message["thinking"] = "".join(thought.text for thought in answer.thoughts)
         if calls := self._calls(answer):
             message["tool_calls"] = calls
-        return self.line(message, **self._done(answer))
+        return self.line(message, **self._final_members(answer))
 
     def lines(self, answer: Answer) -> Iterator[bytes]:
         for message in self._messages(answer):
             yield msgspec.json.encode(self.line(message)) + b"\n"
-        yield msgspec.json.encode(self.line({}, **self._done(answer))) + b"\n"
+        yield msgspec.json.encode(self.line({}, **self._final_members(answer))) + b"\n"
 
     def _messages(self, answer: Answer) -> Iterator[JsonObject]:
         for part in answer.parts:
@@ -236,7 +236,7 @@ def _check_capabilities(body: JsonObject, model: LocalModel) -> None:
 def chat(context: RequestContext) -> Answered:
     raw = context.exchange.json()
     if violations := rules.check_request(raw):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     body = _fold_keys(raw)
     model = _find_model(context, text_at(body, "model"))
     _check_capabilities(body, model)

@@ -22,7 +22,7 @@ from dragoman.sim.conversation_view import (
     Tool,
     Turn,
 )
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refusal_for, route
 from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
@@ -280,15 +280,15 @@ def _fragment(index: int, piece: str, *, free_text: bool) -> JsonObject:
 def complete(context: RequestContext) -> Answered:
     body = context.exchange.json()
     if violations := rules.check_request(body):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     model = text_at(body, "model")
     if not context.any_model and not catalogue.exists("openai", model):
         message = f"The model `{model}` does not exist or you do not have access to it."
         raise Refused(Problem("no_model", message))
-    return answered(context, body)
+    return answer_request(context, body)
 
 
-def answered(context: RequestContext, body: JsonObject) -> Answered:
+def answer_request(context: RequestContext, body: JsonObject) -> Answered:
     answers = context.answer_cached(read(body), int(number_at(body, "n")) or 1)
     writer = Writer(context, body)
     headers = openai.headers_of(context.exchange)

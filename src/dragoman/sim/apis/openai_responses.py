@@ -23,7 +23,7 @@ from dragoman.sim.conversation_view import (
     ThoughtPart,
     Turn,
 )
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refusal_for, route
 from dragoman.sim.request_context import RequestContext
 from dragoman.sim.rules import openai_responses as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
@@ -225,7 +225,7 @@ class Writer:
         cut = answer is not None and (answer.finish == "length" or answer.word is not None)
         reason = (answer.word if answer else None) or "max_output_tokens"
         echo = {key: usual if (value := self.body.get(key)) is None else value for key, usual in _ECHO.items()}
-        echo["tools"] = [_repeated_tool(tool) for tool in objects_at(self.body, "tools")]
+        echo["tools"] = [_repeat_tool(tool) for tool in objects_at(self.body, "tools")]
         form = object_at(self.body, "text", "format") or {"type": "text"}
         if form.get("type") == "json_schema":
             form = {"description": None, "strict": False, **form}
@@ -296,7 +296,7 @@ class Writer:
             yield self._event(name, response=self.response(None))
         for index, part in enumerate(answer.parts):
             item = self._item(answer, index)
-            yield self._event("response.output_item.added", output_index=index, item=_announced_item(item))
+            yield self._event("response.output_item.added", output_index=index, item=_announce_item(item))
             yield from self._part_events(part, item, index)
             yield self._event("response.output_item.done", output_index=index, item=item)
         yield self._event(f"response.{whole['status']}", response=whole)
@@ -353,14 +353,14 @@ class Writer:
         return self._event("error", error=error) + self._event("response.failed", response=failed)
 
 
-def _repeated_tool(tool: JsonObject) -> JsonObject:
+def _repeat_tool(tool: JsonObject) -> JsonObject:
     """Functions are strict by default; credentials are not repeated."""
     if tool.get("type") == "function":
         return {"description": None, "strict": True, **tool}
     return {key: value for key, value in tool.items() if key not in ("authorization", "headers")}
 
 
-def _announced_item(item: JsonObject) -> dict[str, object]:
+def _announce_item(item: JsonObject) -> dict[str, object]:
     """An item as announced in the stream: still empty."""
     empty: JsonObject = {"content": [], "summary": [], "arguments": "", "input": "", "status": "in_progress"}
     return {**item, **{key: value for key, value in empty.items() if key in item}}
@@ -372,12 +372,12 @@ def _announced_item(item: JsonObject) -> dict[str, object]:
 def _check(context: RequestContext, body: JsonObject) -> list[JsonObject]:
     """Checks the request; returns the items of the whole conversation."""
     if violations := rules.check_request(body):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     items = _with_history(context, body)
     # Requests that refer to stored items are checked together with them.
     alone = {key: value for key, value in body.items() if key not in ("previous_response_id", "conversation")}
     if items and len(items) != len(items_of(body)) and (violations := rules.check_request({**alone, "input": items})):
-        raise refused_by(violations)
+        raise refusal_for(violations)
     for item in () if context.any_signature else items:
         _check_signature(item)
     model = text_at(body, "model")
