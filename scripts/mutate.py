@@ -55,6 +55,14 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("codecs/reading.py", "constant", "further = steps[1:]"): (
         "what is not lifted in its place is lifted with the whole body"
     ),
+    ("codecs/bedrock_converse/frames.py", "comparison", "if len(known) >= _MOST:"): (
+        "one frame more is remembered; what is read stays the same"
+    ),
+    ("codecs/gemini/stream.py", "constant", "again = _Call(0)"): "of this call only name and text are compared",
+    ("codecs/openai_responses/messages.py", "comparison", 'if item.type == "reasoning":'): (
+        "items without reasoning are then searched for signatures, of which there are none"
+    ),
+    ("passes/legalise.py", "constant", "_LONGEST_REMEMBERED = 128"): "a text that is not remembered is matched again",
     ("codecs/datasets/training_sets.py", "comparison", "while start >= 0:"): (
         "the text is stripped, so it does not begin with a line break"
     ),

@@ -21,6 +21,7 @@ from dragoman.codecs.wire_values import Wire, further_keys
 from dragoman.errors import DecodeError
 from dragoman.ir.values import to_raw
 from dragoman.streams import StreamEncoder
+from tests.datasets.public_shapes import SHAPES
 from tests.support import converse_streams
 from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS, refusals
@@ -808,3 +809,61 @@ def test_the_code_of_an_error_in_a_stream_names_its_kind(code: str, kind: str) -
         one for one in decoder.feed(b"data: %b\n\n" % json.dumps(event).encode()) if isinstance(one, ir.StreamFailed)
     ]
     assert failed.failure.kind == kind
+
+
+@promise("law:2-nothing-vanishes")
+@each("target", ["gemini", "vertex"])
+@each("content", ["seen", ""])
+def test_a_loss_in_a_result_of_ollama_points_to_its_image(target: str, content: str) -> None:
+    call = {"function": {"name": "look", "arguments": {}}}
+    result = {"role": "tool", "tool_name": "look", "content": content, "images": ["AAAA"]}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": [call]}, result]
+    body = {"model": "m", "messages": messages}
+    encoded = dragoman.translate_request(body, source="ollama-chat", target=target, model="some-model")
+    assert [loss.path for loss in encoded.losses if "image" in loss.what] == ["$.messages[2].images[0]"]
+
+
+@promise("law:10-bad-input-good-words")
+def test_an_unknown_role_is_named() -> None:
+    body = {"model": "m", "messages": [{"role": "robot", "content": "hi"}]}
+    with pytest.raises(DecodeError) as refused:
+        dragoman.decode_request(body, "cohere-chat")
+    assert (refused.value.path, refused.value.got) == ("$.messages[0].role", "'robot'")
+
+
+@promise("law:2-nothing-vanishes")
+@each("kind", ["url_context", "google_search", "code_execution", "file_search"])
+def test_texts_of_a_list_are_the_output_of_a_hosted_tool(kind: str) -> None:
+    found = [{"url": "https://a.example", "text": "some"}, {"text": "words"}]
+    step = {"type": f"{kind}_result", "call_id": "c", "result": found}
+    answer = dragoman.decode_response({"model": "m", "status": "completed", "steps": [step]}, "gemini-interactions")
+    (result,) = answer.messages[0].parts
+    assert isinstance(result, ir.ServerToolResult)
+    assert result.parts == (ir.Text("some\nwords"),)
+    assert [source.url for source in result.sources] == ["https://a.example"]
+
+
+def test_a_call_written_as_code_ends_with_its_own_parenthesis() -> None:
+    shape = next(shape for shape in SHAPES.values() if shape.format == "toolace")
+    record: dict[str, Any] = json.loads(json.dumps(shape.record))
+    record["conversations"][1]["value"] = '[weather(city="Oslo", days=[1, [2]]), weather(city="Rome")]'
+    request = dragoman.decode_request(record, "toolace")
+    calls = [part for message in request.messages for part in message.parts if isinstance(part, ir.ToolCall)]
+    assert [call.arguments for call in calls] == [{"city": "Oslo", "days": [1, [2]]}, {"city": "Rome"}]
+
+
+def test_a_correction_that_names_no_tool_is_text_of_the_user() -> None:
+    part = {"part_kind": "retry-prompt", "content": "Answer in JSON."}
+    messages = [{"kind": "request", "parts": [part]}, {"kind": "request", "parts": [{**part, "tool_name": "look"}]}]
+    request = dragoman.decode_request(messages, "pydantic-ai")
+    said, corrected = (message.parts[0] for message in request.messages)
+    assert said == ir.Text("Answer in JSON.")
+    assert isinstance(corrected, ir.ToolResult)
+    assert (corrected.name, corrected.kind) == ("look", "error")
+
+
+def test_reasoning_of_semantic_kernel_is_read() -> None:
+    item = {"content_type": "reasoning", "text": "Hm"}
+    message = {"content_type": "message", "role": "assistant", "items": [item, {**item, "content_type": "text"}]}
+    request = dragoman.decode_request({"messages": [message]}, "semantic-kernel")
+    assert request.messages[0].parts == (ir.Reasoning("Hm"), ir.Text("Hm"))

@@ -571,20 +571,27 @@ _REQUESTED: dict[str, Any] = {
     "instructions": "Be brief.", "temperature": 0.5, "text": {"verbosity": "low"}, "reasoning": {"effort": "low"},
     "service_tier": "flex", "user": None, "model": "odd", "tools": _TOOLS,
 }  # fmt: skip
-_ECHO = echo_of({key: to_raw(value) for key, value in _REQUESTED.items()})
-OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "openai-chat": {"without usage": {"include_usage": False}},
-    "openai-responses": {"echo": {"echo": _ECHO, "clock": lambda: 1_700_000_009}},
-    "gemini": {"array": {"array": True}},
-    "vertex": {"array": {"array": True}},
-    "gemini-interactions": {"stored": {"stores": True}, "not stored": {"stores": False}},
-}
-"""Options of stream encoders."""
+
+
+def _options(target: str) -> dict[str, dict[str, Any]]:
+    """Options of stream encoders."""
+    match target:
+        case "openai-chat":
+            return {"without usage": {"include_usage": False}}
+        case "openai-responses":
+            echo = echo_of({key: to_raw(value) for key, value in _REQUESTED.items()})
+            return {"echo": {"echo": echo, "clock": lambda: 1_700_000_009}}
+        case "gemini" | "vertex":
+            return {"array": {"array": True}}
+        case "gemini-interactions":
+            return {"stored": {"stores": True}, "not stored": {"stores": False}}
+        case _:
+            return {}
 
 
 def streams_with_options(target: str) -> Iterator[Case]:
     """What the options of an encoder and of a decoder change, and streams that break off where they are translated."""
-    for option, given in OPTIONS.get(target, {}).items():
+    for option, given in _options(target).items():
         for title, answer in answers().items():
             parts = (whole_parts, small_pieces)[crc32(title.encode()) % 2]
             events = stream_of(answer, parts(answer))

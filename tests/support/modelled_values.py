@@ -205,11 +205,17 @@ def with_words(bodies: Bodies, name: str) -> Iterator[Change]:
 
 
 def with_functions(bodies: Bodies, name: str) -> Iterator[Change]:
-    """Every word of a function in the place of some texts, beside the other words of the function as keys."""
-    places = _texts(bodies)
+    """Every word of a function in the place of two texts, beside the other words of the function as keys.
+
+    One of the texts is a word of the code too, where there is one, as the type of a block is.
+    """
+    places, known = _texts(bodies), set(words(name))
+    of_code = [place for place in places if place[-1][place[-2]] in known]
     for function, found_words in words_of_functions(name).items():
         for word in found_words:
-            for title, body, path, key, found in _some(places, f"{function} {word}")[:2]:
+            about = f"{function} {word}"
+            chosen = [*_some(of_code, about)[:1], *_some(places, about)[:2]][:2]
+            for title, body, path, key, found in chosen:
                 for number, value in enumerate(BESIDE):
                     beside = dict.fromkeys(found_words, value)
                     case = f"{function}: {word} as {key} beside {number} in {title} {path}"

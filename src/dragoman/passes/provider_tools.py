@@ -144,7 +144,7 @@ def _limit_all(tools: list[AnyTool], log: LossLog) -> tuple[list[AnyTool], int |
     if not limited:
         return tools, None
     hosted = [tool for tool in tools if _is_counted(tool)]
-    limits = [tool.max_uses or 0 for tool in limited if _is_counted(tool)]
+    limits = [tool.max_uses for tool in limited if _is_counted(tool) and tool.max_uses is not None]
     if len(hosted) > 1 or len(limits) < len(limited):
         why = "this API limits the calls of all tools together"
         for tool in limited:

@@ -178,9 +178,7 @@ def encode_usage(usage: Usage) -> WireValue:
     if cached is not None:
         cached = min(cached, max(usage.input - (written or 0), 0))
     kept = (cached or 0) + (written or 0)
-    fresh, output = usage.input - kept, usage.output
-    if fresh < 0 or output < 0:
-        fresh, output = max(fresh, 0), max(output, 0)
+    fresh, output = max(usage.input - kept, 0), max(usage.output, 0)
     return UsageWire(fresh, output, fresh + output + kept, cached, written, _cache_details(usage))
 
 
