@@ -23,6 +23,7 @@ from dragoman.ir.values import to_raw
 from dragoman.streams import StreamEncoder
 from tests.datasets.public_shapes import SHAPES
 from tests.support import converse_streams
+from tests.support.bodies import PIXEL
 from tests.support.cases import each
 from tests.support.formats import FAMILY, FORMATS, refusals
 from tests.support.golden import bodies_of
@@ -856,8 +857,8 @@ def test_a_correction_that_names_no_tool_is_text_of_the_user() -> None:
     part = {"part_kind": "retry-prompt", "content": "Answer in JSON."}
     messages = [{"kind": "request", "parts": [part]}, {"kind": "request", "parts": [{**part, "tool_name": "look"}]}]
     request = dragoman.decode_request(messages, "pydantic-ai")
-    said, corrected = (message.parts[0] for message in request.messages)
-    assert said == ir.Text("Answer in JSON.")
+    text, corrected = (message.parts[0] for message in request.messages)
+    assert text == ir.Text("Answer in JSON.")
     assert isinstance(corrected, ir.ToolResult)
     assert (corrected.name, corrected.kind) == ("look", "error")
 
@@ -867,3 +868,19 @@ def test_reasoning_of_semantic_kernel_is_read() -> None:
     message = {"content_type": "message", "role": "assistant", "items": [item, {**item, "content_type": "text"}]}
     request = dragoman.decode_request({"messages": [message]}, "semantic-kernel")
     assert request.messages[0].parts == (ir.Reasoning("Hm"), ir.Text("Hm"))
+
+
+@promise("law:2-nothing-vanishes")
+@each("results", [1, 2])
+def test_a_loss_behind_media_of_results_points_to_its_message(results: int) -> None:
+    """The media travel in a user turn of their own, which the conversation does not have."""
+    calls = tuple(ir.ToolCall(f"call_{number}", "look", {}) for number in range(results))
+    image = ir.Image("image/png", data=PIXEL)
+    answers = tuple(ir.ToolResult(call.id, "look", "multimodal", parts=(image,)) for call in calls)
+    turns = (ir.Message("assistant", calls), *(ir.Message("tool", (answer,)) for answer in answers))
+    user = ir.Message("user", "hi", name="ann")
+    request = ir.Request("m", (user, *turns, user, *turns, user), tools=(ir.ToolDefinition("look"),))
+    body = json.loads(dragoman.encode_request(request, "openai-chat").json())
+    named = [f"$.messages[{place}].name" for place, message in enumerate(body["messages"]) if "name" in message]
+    encoded = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages", model="some-model")
+    assert [loss.path for loss in encoded.losses if loss.path.endswith(".name")] == named

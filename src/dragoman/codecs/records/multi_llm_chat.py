@@ -306,9 +306,8 @@ def _speaker(role: Role, run: list[AnyPart]) -> Role:
 
 
 class MessageEncoder:
-    def __init__(self, log: LossLog, native: bool = False) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, log: LossLog) -> None:
         self._log = log
-        self._native = native
 
     def encode(self, messages: Sequence[Message]) -> list[Raw]:
         entries: list[tuple[Message, list[AnyPart]]] = []
@@ -449,7 +448,7 @@ PROMPT = "~system_prompt"
 """Note: this message is the system prompt of a saved conversation, not one of its turns."""
 
 _reader = WireReader(StoredChat, FAMILY, aliases={"turns": "messages", "history": "messages"})
-HISTORY = History(FAMILY, ToolStyle(FAMILY), _reader, MessageDecoder, MessageEncoder)
+HISTORY = History(FAMILY, ToolStyle(FAMILY), _reader, MessageDecoder, lambda log, _native: MessageEncoder(log))
 
 
 def decode_request(body: bytes) -> Request:
