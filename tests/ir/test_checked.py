@@ -356,7 +356,13 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("Text(*'abcdef')", InvalidType, "Text", "at most 5 arguments", "6 arguments"),
     ("Text('a', 'b')", InvalidType, "Text.citations", "a list", "the string 'b'"),
     ("Text('a', cache={'ttl': 5})", InvalidType, "Text.cache.ttl", "a string", "5 (int)"),
-    ("Image('https://x.example/a.png')", InvalidType, "Image", "exactly one of data, url or file_id", "none"),
+    (
+        "Image('https://x.example/a.png')",
+        InvalidType,
+        "Image",
+        "exactly one of data, url or file_id",
+        "none",
+    ),
     ("Image(url='u', data='AAAA')", InvalidType, "Image", "exactly one", "data and url"),
     ("Image(data='data:image/png;base64,AAAA')", InvalidValue, "Image.data", "bytes or base64", "'data:"),
     ("Audio()", InvalidType, "Audio", "exactly one", "none of them"),
@@ -422,6 +428,13 @@ WRONG: list[tuple[str, type[InvalidValue], str, str, str]] = [
     ("Usage('5')", InvalidType, "Usage.input", "an integer", "the string '5'"),
     ("Signature('google', b'x')", InvalidType, "Signature.data", "a string", "1 byte"),
 ]
+
+
+def test_a_medium_in_the_place_of_its_type_is_reported_with_the_way_to_write_it() -> None:
+    with pytest.raises(InvalidType, match=r"none of them; write Image\(url=...\) or \(data=...\)$"):
+        Image("cat.png")
+    with pytest.raises(InvalidType, match=r"none of them$"):
+        Image()
 
 
 @promise("front:checked")

@@ -146,7 +146,7 @@ class RawExchange(Struct, frozen=True, kw_only=True):
 
 
 class QueryResult(Struct, frozen=True, kw_only=True):
-    """One answer."""
+    """One answer. `str(result)` is its text, `result.message` all of it."""
 
     completion: Completion
     finish_reason: FinishReason
@@ -156,6 +156,9 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     """Losses of the request: what the provider's API cannot express."""
     metadata: CallMetadata = CallMetadata()
     raw: RawExchange | None = None
+
+    def __str__(self) -> str:
+        return self.content
 
     @property
     def content(self) -> str:

@@ -219,7 +219,9 @@ def _confirm_media(kind: type[Media]) -> Callable[[Given], None]:
     def confirm(given: Given) -> None:
         found = [name for name in sources if given.get(name) is not None]
         if len(found) != 1:
-            refuse_type(kind.__name__, expected, Found(" and ".join(found) or "none of them"))
+            # `Image("cat.png")`: the one argument without a name is the media type.
+            hint = f"write {kind.__name__}(url=...) or (data=...)" if given.get("media_type") and not found else ""
+            refuse_type(kind.__name__, expected, Found(" and ".join(found) or "none of them"), hint)
 
     return confirm
 
