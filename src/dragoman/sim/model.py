@@ -109,8 +109,9 @@ def _thought_text(situation: Situation, calls: Sequence[CallPart]) -> str:
     if calls:
         plan = f"I should call {_enumerate_words([f'{call.name} with {call.text}' for call in calls])}."
     elif situation.results:
-        failed = sum(result.failed for result in situation.results)
-        plan = f"I have {len(situation.results)} results, {failed} of them errors, and can answer now."
+        count, failed = len(situation.results), sum(result.failed for result in situation.results)
+        errors = f", {failed} of them an error" if failed == 1 else f", {failed} of them errors" if failed else ""
+        plan = f"I have {count} result{'s' if count > 1 else ''}{errors}, and can answer now."
     else:
         plan = "No tool is needed; I can answer directly."
     return f"{opening} {plan}"
