@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.chat.entries import Conversation, now
+from dragoman.chat.drafts import Draft
+from dragoman.chat.entries import Conversation, Entry, now
+from dragoman.chat.history import text_part
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.serving import Setting
 from dragoman.web.conversation_hub import ConversationHub
@@ -120,3 +122,40 @@ def test_a_turn_writes_a_conversation_once_and_reads_it_never(tmp_path: Path) ->
         opened.service.conversation.name
     )
     assert [entry.text for entry in opened.service.conversation.entries] == ["first", "second"]
+
+
+# ── a disk that cannot be written ──
+
+
+def test_a_disk_that_cannot_be_written_is_reported_without_the_names_of_files(
+    gateway: RunningGateway, tmp_path: Path
+) -> None:
+    page = Page(gateway.url, "first")
+    kept = page.begin()
+    assert page.ask("POST", f"{kept}/messages", {"text": "kept", "memo": True}).status == 202
+    [lock] = tmp_path.glob("*/.lock")
+    lock.unlink()
+    lock.mkdir()  # fails for every user, unlike a folder without permissions
+    assert page.ask("POST", f"{kept}/messages", {"text": "in memory", "memo": True}).status == 202
+    for method, body in (("PATCH", {"name": "another"}), ("DELETE", None)):
+        got = page.ask(method, kept, body)
+        assert (got.status, str(tmp_path) in got.body.decode()) == (507, False)
+        assert "cannot be written" in got.json["error"]
+    texts = [entry["content"][0]["content"] for entry in page.ask("GET", kept).json["entries"]]
+    assert "kept" in texts
+
+
+def test_drafts_that_cannot_be_saved_are_left_for_the_next_start(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, "someone")
+    entry = Entry(role="user", content=[text_part("unsaved")], id="e", turn="e", time=now())
+    draft = Draft(store.folder)
+    draft.snapshot(Conversation(created=now(), entries=(entry,)), running=False)
+    draft.leave()
+    lock = store.folder / ".lock"
+    lock.mkdir()
+    hub = ConversationHub([], store, store.folder)
+    assert hub.recover() == 0
+    lock.rmdir()
+    assert hub.recover() == 1
+    assert [row.entries for row in store.list()] == [1]
+    assert hub.recover() == 0

@@ -25,7 +25,13 @@ from dragoman.web.models import FOREIGN_FORMATS
 from dragoman.web.site import API, Handler, PageSection, Problems, Route, json_body, send_json
 from dragoman.web.streams import Streams
 
+
+class StorageFailed(Exception):
+    """The disk is full, read-only or broken."""
+
+
 _PROBLEMS: Problems = (
+    (StorageFailed, 507),
     (UnknownConversation, 404),
     (Busy, 409),
     (AlreadyThere, 409),
@@ -77,7 +83,12 @@ def chat(hub_of: Callable[[Head], Awaitable[ConversationHub]], streams: Streams)
             request = ChatRequest(exchange, names, await hub_of(exchange.head), streams)
             if answer in _GROWING:
                 request.hub.check_room(len(exchange.body), names.get("id"))
-            await answer(request)
+            try:
+                await answer(request)
+            except OSError as error:  # its own words name files of the server
+                if error.strerror is None:  # a time limit
+                    raise
+                raise StorageFailed(f"conversations cannot be written: {error.strerror}") from error
 
         return handle
 

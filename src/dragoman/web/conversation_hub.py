@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,14 +183,19 @@ class ConversationHub:
         self.settings = structs.replace(self.settings, tools=tuple(tools))
 
     def recover(self) -> int:
-        """Saves drafts of programs that died as conversations; returns how many."""
-        drafts = find_left_drafts(self._folder)
-        for left in drafts:
+        """Saves drafts of programs that died as conversations; returns how many.
+
+        Those that cannot be saved, because the disk is full or read-only, are left for the next start.
+        """
+        recovered = 0
+        for left in find_left_drafts(self._folder):
             names = {row.id: row.name for row in self.store.list()}
             name = names.get(left.conversation.id) or free_name(self.store, f"{left.conversation.title} (recovered)")
-            self.store.save(structs.replace(left.conversation, name=name), replace=True)
-            discard(left)
-        return len(drafts)
+            with suppress(OSError):
+                self.store.save(structs.replace(left.conversation, name=name), replace=True)
+                discard(left)
+                recovered += 1
+        return recovered
 
     def list_rows(self, words: str = "") -> list[dict[str, Any]]:
         rows = self.store.search(words) if words else self.store.list()
