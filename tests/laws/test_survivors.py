@@ -18,7 +18,7 @@ from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.records.signs import _KINDS, known_record
 from dragoman.codecs.stream_limits import Limits
 from dragoman.codecs.wire_values import Wire, further_keys
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, StreamError
 from dragoman.ir.values import to_raw
 from dragoman.streams import StreamEncoder
 from tests.datasets.public_shapes import SHAPES
@@ -884,3 +884,37 @@ def test_a_loss_behind_media_of_results_points_to_its_message(results: int) -> N
     named = [f"$.messages[{place}].name" for place, message in enumerate(body["messages"]) if "name" in message]
     encoded = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages", model="some-model")
     assert [loss.path for loss in encoded.losses if loss.path.endswith(".name")] == named
+
+
+@promise("law:5-streams-tell-the-same-story")
+@each("end", [{"error": {"message": "overloaded", "code": 529}}, None])
+def test_a_call_without_an_id_is_in_what_a_failed_stream_brought(end: Any) -> None:
+    call = {"index": 0, "function": {"name": "look", "arguments": '{"city":'}}
+    chunks = [{"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}, *([end] if end else [])]
+    decoder = StreamDecoder("openai-chat")
+    events = decoder.feed(b"".join(b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks))
+    with pytest.raises(StreamError) as failed:
+        accumulate([*events, *decoder.close()])
+    (begun,) = failed.value.partial.messages[0].parts
+    assert isinstance(begun, ir.ToolCall)
+    assert (begun.name, begun.arguments_text, begun.incomplete) == ("look", '{"city":', True)
+
+
+@promise("law:1-identity")
+def test_a_call_of_a_namespace_is_streamed_with_it_from_the_start() -> None:
+    item = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "b",
+        "namespace": "n",
+        "arguments": "{}",
+    }
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item]}
+    (call,) = dragoman.decode_response(body, "openai-responses").messages[0].parts
+    encoder = StreamEncoder("openai-responses")
+    events: list[ir.AnyEvent] = [ir.StreamStart("r", "m"), ir.PartStart(0, call), ir.PartEnd(0)]
+    sent = encoder.encode([*events, ir.Finished(ir.Finish("tool_calls"))]) + encoder.close()
+    data = [json.loads(line.removeprefix(b"data: ")) for line in sent.splitlines() if line.startswith(b"data: {")]
+    items = [event["item"] for event in data if event["type"].startswith("response.output_item")]
+    assert [(one["name"], one["namespace"]) for one in items] == [("b", "n"), ("b", "n")]
