@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.chat.drafts import Draft
 from dragoman.chat.entries import Conversation, Entry, now
+from dragoman.chat.events import Notice
 from dragoman.chat.history import text_part
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.serving import Setting
@@ -159,3 +160,17 @@ def test_drafts_that_cannot_be_saved_are_left_for_the_next_start(tmp_path: Path)
     assert hub.recover() == 1
     assert [row.entries for row in store.list()] == [1]
     assert hub.recover() == 0
+
+
+def test_notices_about_a_disk_name_no_files(tmp_path: Path) -> None:
+    """Everyone who may use the page reads them."""
+    store = FileStore(tmp_path, "someone")
+    (store.folder / ".lock").mkdir()
+    (store.folder / ".drafts").write_text("not a folder")
+    opened = ConversationHub([], store, store.folder).new()
+    notices: list[str] = []
+    with opened.service.watch(lambda event: notices.append(event.text) if isinstance(event, Notice) else None):
+        opened.service.start("kept in memory", memo=True)
+    assert any("draft" in words for words in notices)
+    assert any("conversation" in words for words in notices)
+    assert not any(str(tmp_path) in words for words in notices)

@@ -165,7 +165,7 @@ class ChatService:
             self.keeper.snapshot(conversation, running=bool(self._live))
         except OSError as error:
             self.keeper = None  # one warning, and the chat goes on
-            self.notice(f"the draft can no longer be saved: {error}", warning=True)
+            self.notice(f"the draft can no longer be saved: {error.strerror or error}", warning=True)
 
     def _refuse_if_busy(self) -> None:
         if self._live:

@@ -98,7 +98,7 @@ class OpenConversation:
             if answered and not self.service.running:
                 self._draft.discard()
         except OSError as error:
-            self.service.notice(f"the conversation could not be saved: {error}", warning=True)
+            self.service.notice(f"the conversation could not be saved: {error.strerror or error}", warning=True)
         finally:
             self._saving = False
 
