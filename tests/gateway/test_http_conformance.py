@@ -184,6 +184,24 @@ def test_requests_may_be_split_between_any_two_bytes(gateway: Served, name: str)
 
 
 @promise("gateway:http-conformance")
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("name", [b"", b"connection", b"proxy-connection"])
+@pytest.mark.parametrize("value", [b"keep-alive", b"close"])
+def test_only_clients_of_http_1_1_get_chunks(gateway: Served, version: bytes, name: bytes, value: bytes) -> None:
+    """The parser reports that both versions keep a connection, if the client asks for it in either header."""
+    body = BODY.replace(b'{"model"', b'{"stream":true,"model"')
+    asked = b"%b: %b\r\n" % (name, value) if name else b""
+    head = POST.replace(b"1.1", version) + asked + b"content-length: %d\r\n\r\n" % len(body)
+    with gateway.connect() as sock:
+        sock.sendall(head + body)
+        received = b""
+        while b"[DONE]" not in received and (piece := sock.recv(65536)):
+            received += piece
+    assert b"[DONE]" in received
+    assert (b"transfer-encoding: chunked" in received) is (version == b"1.1")
+
+
+@promise("gateway:http-conformance")
 def test_too_many_pipelined_requests_are_refused(gateway: Served) -> None:
     statuses = ask(gateway, SMUGGLED * 2_000)
     assert statuses[-1] == 429

@@ -48,9 +48,14 @@ class KeyInHeader:
         self.secrets = (key,)
         self._header = header
         self._value = word + key.reveal()
+        self._unsigned: Mapping[str, str] = {}
+        self._signed: dict[str, str] = {header: self._value}
+        """The headers that were signed last, and the result: most requests of a gateway share one object."""
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        return _with_headers(request, {self._header: self._value})
+        if request.headers is not self._unsigned:
+            self._unsigned, self._signed = request.headers, {**request.headers, self._header: self._value}
+        return structs.replace(request, headers=self._signed)
 
 
 class FreshToken:

@@ -357,7 +357,7 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
 
 def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
     """The error inside a 200 answer, as relays, late failures and MiniMax send it (`"error": null` is not an error)."""
-    if b'"error"' not in body and b'"base_resp"' not in body:
+    if body.find(b'"error"') < 0 and body.find(b'"base_resp"') < 0:  # `in` costs several times as much
         return None
     try:
         found = parse_json(body)

@@ -35,7 +35,7 @@ class KeyFilter:
             data, self.held = self.held + data, b""
         begun = 0
         for key in self.keys:
-            if key in data:
+            if data.find(key) >= 0:  # `in` costs several times as much
                 data = data.replace(key, _HIDDEN)
             begun = max(begun, _begun(key, data))
         if begun:

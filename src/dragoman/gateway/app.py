@@ -143,7 +143,10 @@ class Gateway:
         endpoint = match_endpoint(exchange.head)
         started = time.perf_counter()
         record = Record(
-            id=f"req_{getrandbits(128):032x}", client=endpoint.format, operation=endpoint.operation, started=started
+            id=f"req_{getrandbits(128).to_bytes(16, 'big').hex()}",
+            client=endpoint.format,
+            operation=endpoint.operation,
+            started=started,
         )
         if endpoint.operation in _SHOWN:
             if self.capture is not None:
@@ -155,36 +158,38 @@ class Gateway:
             exchange = AdaptedExchange(exchange, ADAPTERS[endpoint.adapter]())
         self.metrics.in_flight += 1
         try:
-            await self._serve(endpoint, exchange, record)
+            await _HANDLERS[endpoint.operation](self, endpoint, exchange, record)
         except (Gone, asyncio.CancelledError):
-            if not record.complete:
-                record.status, record.failure = _CANCELLED, "cancelled"
+            _note_cancelled(record)
             raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this request
+            self._answer_with_error(exchange, record, error)
         finally:
             self.metrics.in_flight -= 1
             self.done(record)
 
-    async def _serve(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    def _answer_with_error(self, exchange: Exchange, record: Record, error: Exception) -> None:
+        """Send the error for what a handler has raised. Raises `Gone`."""
         try:
-            await _HANDLERS[endpoint.operation](self, endpoint, exchange, record)
-        except NoSuchModel as error:
-            self.refuse(exchange, record, unknown_model(endpoint.format, error.model, error.hint))
-        except DecodeError as error:
-            self.refuse(exchange, record, unreadable_request(error))
-        except (Denied, BadBody, UnknownResponse) as error:
-            self.refuse(exchange, record, error.failure)
-        except Unavailable as error:
-            self.log.event("database_away", id=record.id, error=str(error))
-            self.refuse(exchange, record, _AWAY)
-        except Failed as failed:
-            self._send_failure(exchange, record, failed)
+            if isinstance(error, NoSuchModel):
+                self.refuse(exchange, record, unknown_model(record.client, error.model, error.hint))
+            elif isinstance(error, DecodeError):
+                self.refuse(exchange, record, unreadable_request(error))
+            elif isinstance(error, Denied | BadBody | UnknownResponse):
+                self.refuse(exchange, record, error.failure)
+            elif isinstance(error, Unavailable):
+                self.log.event("database_away", id=record.id, error=str(error))
+                self.refuse(exchange, record, _AWAY)
+            elif isinstance(error, Failed):
+                self._send_failure(exchange, record, error)
+            else:
+                record.error = _describe_exception(error)
+                self.log.event("error", id=record.id, error=record.error)
+                exchange.close_after()
+                self.refuse(exchange, record, Failure("server", "Internal error of the gateway.", 500))
         except Gone:
+            _note_cancelled(record)
             raise
-        except Exception as error:  # noqa: BLE001 - a bug of ours must fail only this request
-            record.error = _describe_exception(error)
-            self.log.event("error", id=record.id, error=record.error)
-            exchange.close_after()
-            self.refuse(exchange, record, Failure("server", "Internal error of the gateway.", 500))
 
     def done(self, record: Record) -> None:
         if record.failure == "cancelled":  # the client left: what it was sent was paid for
@@ -784,6 +789,11 @@ _SHOWN: frozenset[Operation] = frozenset({"generate", "count", "compact"})
 """Operations that the page and traces show."""
 _COUNTED: frozenset[Operation] = _SHOWN | {"pass", "embed", "realtime"}
 """Operations that are logged, measured and added to the usage of keys."""
+
+
+def _note_cancelled(record: Record) -> None:
+    if not record.complete:
+        record.status, record.failure = _CANCELLED, "cancelled"
 
 
 def _stream_type(client_request: ClientRequest) -> str:

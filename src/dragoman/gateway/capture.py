@@ -429,7 +429,7 @@ _PLACES: Mapping[str, tuple[bytes, ...]] = {
 
 def may_have_keys(body: bytes, format: str) -> bool:
     for place in _PLACES.get(format, ()):  # noqa: SIM110 - a generator costs more than the search
-        if place in body:
+        if body.find(place) >= 0:  # `in` costs several times as much
             return True
     return False
 

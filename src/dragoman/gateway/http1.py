@@ -265,7 +265,14 @@ class Http1Exchange(Exchange):
         text = "\r\n".join(lines)
         first = _FIRST_LINES.get(status) or b"HTTP/1.1 %d -\r\n" % status
         ending = b"\r\n\r\n" if headers else b"\r\n"
-        return b"%b%b%b%b%b" % (first, server.date, framing, text.encode("latin-1", "replace"), ending)
+        return b"".join((first, server.date, framing, text.encode("latin-1", "replace"), ending))
+
+
+def _is_newer(version: str) -> bool:
+    """Return whether this is HTTP/1.1 and not 1.0. Raises `BadRequest` for others."""
+    if version not in {"1.0", "1.1"}:
+        raise BadRequest(f"HTTP/{version} is not supported", 505)
+    return version == "1.1"
 
 
 class Http1Connection(BufferedReader):
@@ -437,10 +444,10 @@ class Http1Connection(BufferedReader):
 
     def _request(self) -> Http1Exchange:
         parser, headers = self._parser, self._headers.collect(self._pairs)
-        version = parser.get_http_version()
-        newer = version == "1.1"
-        if not newer and version != "1.0":
-            raise BadRequest(f"HTTP/{version} is not supported", 505)
+        keep = parser.should_keep_alive()
+        # Only HTTP/1.1 keeps a connection without being asked to. httptools formats the version at each call.
+        is_asked = "connection" in headers or "proxy-connection" in headers
+        newer = (keep and not is_asked) or _is_newer(parser.get_http_version())
         if newer and "host" not in headers:
             raise BadRequest("the Host header is missing")
         if "transfer-encoding" in headers and (not newer or headers["transfer-encoding"].lower() != "chunked"):
@@ -451,7 +458,7 @@ class Http1Connection(BufferedReader):
         path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
-        return Http1Exchange(self, head, keep=parser.should_keep_alive(), chunked=newer, quiet=quiet)
+        return Http1Exchange(self, head, keep=keep, chunked=newer, quiet=quiet)
 
     # ── reading ──
 
@@ -570,12 +577,14 @@ class Http1Connection(BufferedReader):
 
     async def _serve(self, exchange: Http1Exchange) -> None:
         try:
-            await self.server.answer(exchange)
+            await self.server.application(exchange)
         except asyncio.CancelledError:
             self.abort()
             raise
         except Gone:
             self.abort()
+        except Exception as error:  # noqa: BLE001 - a bug in one handler must not affect other requests
+            self.server.answer_failure(exchange, error)
         finally:
             self._task = None
             exchange.release()

@@ -452,9 +452,11 @@ class Http2Connection(BufferedReader):
 
     async def _serve(self, exchange: Http2Exchange) -> None:
         try:
-            await self.server.answer(exchange)
+            await self.server.application(exchange)
         except Gone:
             pass
+        except Exception as error:  # noqa: BLE001 - a bug in one handler must not affect other requests
+            self.server.answer_failure(exchange, error)
         finally:
             exchange.task = None
             exchange.release()

@@ -67,7 +67,7 @@ def server_context() -> ssl.SSLContext:
 
 class Server:
     def __init__(self, application: Application, limits: ServerLimits | None = None) -> None:
-        self._application = application
+        self.application = application
         self.limits = limits or ServerLimits()
         self.budget = Budget(self.limits.buffered)
         self.connections: set[Connection] = set()
@@ -179,17 +179,13 @@ class Server:
         if data:
             newer.received(memoryview(data))
 
-    async def answer(self, exchange: Exchange) -> None:
-        """Run the application. If it fails, answer 500 or break off the answer, and close the connection."""
-        try:
-            await self._application(exchange)
-        except (Gone, asyncio.CancelledError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a bug in one handler must not affect other requests
-            context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
-            self.loop.call_exception_handler(context)
-            exchange.close_after()
-            if not exchange.started:
+    def answer_failure(self, exchange: Exchange, error: Exception) -> None:
+        """Answer 500 for what the application has raised, or break off the answer, and close the connection."""
+        context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
+        self.loop.call_exception_handler(context)
+        exchange.close_after()
+        if not exchange.started:
+            with suppress(Gone):
                 exchange.send(500, _TEXT, b"Internal error of the gateway.\n")
 
     async def close(self, patience: float) -> None:

@@ -18,11 +18,11 @@ _entries = msgspec.json.Decoder(list[Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 _any = msgspec.json.Decoder(Raw).decode
 
-_MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
-_VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_TEXTS = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*"|\[\s*"[^\]]*)')
+_MODEL_KEY = re.compile(rb'"model"\s*:\s*("[^"\\]*+(?:\\.[^"\\]*+)*+")')
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]')
+_VALUE = re.compile(rb'\s*:\s*("[^"\\]*+(?:\\.[^"\\]*+)*+")')
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_TEXTS = re.compile(rb'\s*:\s*("[^"\\]*+(?:\\.[^"\\]*+)*+"|\[\s*"[^\]]*)')
 _MENTIONS = re.compile(rb'(?i)"models?"|\\u00')
 _LONGEST_KEY = 40
 """Bytes of the longest spelling of `"models"`: each letter as an escape."""

@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -40,8 +39,8 @@ from dragoman.streams import StreamEncoder, StreamTranslator
 T = TypeVar("T")
 
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
-_BAD_GATEWAY = 502
-"""For failures of an upstream without a status."""
+_OK, _BAD_GATEWAY = 200, 502
+"""The second is for failures of an upstream without a status."""
 _NO_WORDS = "the upstream reported an error without a message"
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
@@ -56,23 +55,16 @@ _loss_words: dict[tuple[Loss, ...], str] = {}
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
 # Headers that are returned from an upstream of the client's own format.
-_PASSED_BACK = (
-    "content-type",
-    "retry-after",
-    "retry-after-ms",
-    "request-id",
-    "x-request-id",
-    "x-should-retry",
-    "x-amzn-errortype",
-    "x-amzn-requestid",
-    "openai-processing-ms",
+_PASSED_BACK = frozenset(
+    {"content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry"}
+    | {"x-amzn-errortype", "x-amzn-requestid", "openai-processing-ms"}
 )
 INERT = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox; default-src 'none'"}
 """Headers for what a provider or another client wrote, of any content type: a browser must not run it, because the
 page has the same origin."""
 _LIMITS_BACK = ("x-ratelimit-", "anthropic-ratelimit-")
-_MOST_BACK = 40
-"""Headers of an upstream that are returned. Some clients refuse an answer with more than 100."""
+_MOST_LIMITS_BACK = 31
+"""Headers about limits that are returned. Some clients refuse an answer with more than 100 headers."""
 
 
 class Failed(Exception):
@@ -195,11 +187,15 @@ class Relay:
     async def _whole(self, upstream_call: UpstreamCall, capture: CapturedRequest | None) -> WholeAnswer:
         response = await send_once(upstream_call.channel, upstream_call.call)
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
-        if body:
-            return await self._translate_whole(upstream_call, capture, response, body)
+        if body and len(body) <= LARGE:
+            if capture is not None:
+                capture.received(response.status, body)
+            return _read_whole_answer(upstream_call, response, body)
         with self.counting_bytes() as count:
-            body = await read_whole(response, self._answer_limit, count=count)
-            return await self._translate_whole(upstream_call, capture, response, body)
+            body = body or await read_whole(response, self._answer_limit, count=count)
+            if capture is not None:
+                capture.received(response.status, body)
+            return await off_loop_if_large(len(body), _read_whole_answer, upstream_call, response, body)
 
     @contextmanager
     def counting_bytes(self, most: int | None = None) -> Iterator[Callable[[int], None]]:
@@ -221,38 +217,6 @@ class Relay:
             yield count
         finally:
             budget.used -= taken
-
-    async def _translate_whole(
-        self, upstream_call: UpstreamCall, capture: CapturedRequest | None, response: HttpResponse, body: bytes
-    ) -> WholeAnswer:
-        if capture is not None:
-            capture.received(response.status, body)
-        call = upstream_call.call
-        try:
-            if len(body) <= LARGE:
-                completion, encoded = translate_answer(upstream_call, body)
-            else:
-                completion, encoded = await asyncio.to_thread(translate_answer, upstream_call, body)
-        except (DecodeError, EncodeError) as error:
-            raise _invalid_answer(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
-        stated = await off_loop_if_large(len(body), failure_within, upstream_call.channel, call, body)
-        missing = None if stated is not None else missing_answer(upstream_call.channel, completion, body)
-        if missing is not None:
-            raise _invalid_answer(upstream_call, missing)
-        failure = stated or failure_in(completion)
-        # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
-        if failure is not None and not (
-            upstream_call.same
-            and completion.id
-            and completion.finish is not None
-            and not quotes_key(upstream_call.channel, body)
-        ):
-            raise _invalid_answer(upstream_call, failure)
-        if not completion.messages and completion.finish is None and not upstream_call.same:
-            raise _invalid_answer(upstream_call, Failure("server", "the upstream's answer holds no message"))
-        # A failed answer may be encoded as an error in the client's format.
-        status = response.status if encoded.status == HTTPStatus.OK else encoded.status
-        return WholeAnswer(upstream_call, encoded, completion, _headers_to_pass(response, upstream_call), status)
 
     async def _stream(
         self, upstream_call: UpstreamCall, upstream: Upstream, capture: CapturedRequest | None
@@ -346,6 +310,30 @@ class Relay:
         return Refusal(response.status, kept_headers(response.headers, upstream_call.channel), body)
 
 
+def _read_whole_answer(upstream_call: UpstreamCall, response: HttpResponse, body: bytes) -> WholeAnswer:
+    """Return an answer that did not stream, in the client's format. Raises `ProviderError`."""
+    channel, call, same = upstream_call.channel, upstream_call.call, upstream_call.same
+    try:
+        completion, encoded = translate_answer(upstream_call, body)
+    except (DecodeError, EncodeError) as error:
+        raise _invalid_answer(upstream_call, failure_within(channel, call, body), error) from error
+    stated = failure_within(channel, call, body)
+    missing = None if stated is not None else missing_answer(channel, completion, body)
+    if missing is not None:
+        raise _invalid_answer(upstream_call, missing)
+    failure = stated or failure_in(completion)
+    # An answer in the client's own format may itself state that it failed, as those of the Responses API do.
+    if failure is not None and not (
+        same and completion.id and completion.finish is not None and not quotes_key(channel, body)
+    ):
+        raise _invalid_answer(upstream_call, failure)
+    if not completion.messages and completion.finish is None and not same:
+        raise _invalid_answer(upstream_call, Failure("server", "the upstream's answer holds no message"))
+    # A failed answer may be encoded as an error in the client's format.
+    status = response.status if encoded.status == _OK else encoded.status
+    return WholeAnswer(upstream_call, encoded, completion, _headers_to_pass(response, upstream_call), status)
+
+
 async def _first(response: HttpResponse, translator: StreamTranslator, keys: KeyFilter) -> bytes:
     """Return the first bytes for the client. A stream that fails before its first content may be retried elsewhere."""
     first, ended = b"", False
@@ -383,7 +371,7 @@ def _onward(
     if publish is None and len(keys.keys) == 1:  # the usual case, with as few Python calls per chunk as possible
         key = keys.keys[0]
         return lambda data: write(
-            feed(data if data[-1:] == b"\n" and key not in data and not keys.held else keys.feed(data)) or nothing()
+            feed(data if data[-1:] == b"\n" and data.find(key) < 0 and not keys.held else keys.feed(data)) or nothing()
         )
 
     def write_and_publish(data: bytes) -> bool:
@@ -484,11 +472,14 @@ def _headers_to_pass(response: HttpResponse, upstream_call: UpstreamCall) -> dic
 
 
 def kept_headers(headers: Mapping[str, str], channel: Channel) -> dict[str, str]:
-    kept = {name: headers[name] for name in _PASSED_BACK if name in headers}
-    for name in headers:
-        lowered = name.lower()
-        if lowered.startswith(_LIMITS_BACK) and len(kept) < _MOST_BACK:
-            kept[lowered] = headers[name]
+    kept: dict[str, str] = {}
+    limits = 0
+    for name, value in headers.items():
+        if name in _PASSED_BACK:
+            kept[name] = value
+        elif limits < _MOST_LIMITS_BACK and name.startswith(_LIMITS_BACK):
+            limits += 1
+            kept[name] = value
     return without_keys_in(kept, channel)
 
 

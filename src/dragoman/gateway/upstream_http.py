@@ -393,9 +393,10 @@ class UpstreamHttp:
     def _serialize(self, request: HttpRequest) -> tuple[Address, bytes]:
         method, url, headers, body = request.method, request.url, request.headers, request.body
         last = self._last
-        if url != last.url or headers != last.headers or method != last.method:
+        # A channel's usual headers are the same object for each request; comparing them costs more than the rest.
+        if url != last.url or method != last.method or (headers is not last.headers and headers != last.headers):
             last = self._last = _make_head(method, url, headers, self._socket_path)
-        return last.address, b"%b%d\r\n\r\n%b" % (last.head, len(body), body)
+        return last.address, b"".join((last.head, str(len(body)).encode(), b"\r\n\r\n", body))
 
     def _tick(self) -> None:
         """Check all time limits with one timer: a timer per read would be set and cancelled for every chunk."""
