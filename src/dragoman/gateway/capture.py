@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import unquote
@@ -19,6 +20,7 @@ from msgspec import structs
 from dragoman.drivers.secret import HIDDEN, hide_url
 from dragoman.gateway.captured_values import Attempt, Body, CaptureLimits, Content, HeldCall
 from dragoman.gateway.capturing_translator import CapturingTranslator
+from dragoman.gateway.packed_pieces import HOUSING, PIECES, PackedPieces, Piece, pack
 
 if TYPE_CHECKING:
     from dragoman.drivers.remote import Channel
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.request_records import Record
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
-Piece: TypeAlias = tuple[float, bytes, bytes]
-"""Seconds since the request came, what the upstream sent then, and what the client was sent because of it."""
 _HOUSING = 200
-"""Memory overhead of a piece: two bytes objects, a float, a tuple of three."""
+"""Memory overhead of a piece that is not packed: two bytes objects, a float, a tuple of three."""
 _MOST_OF_HEAD = 8 << 10
 """Maximum characters of a head that are held: clients without a key may send 64 KiB of it."""
 _MOST_OF_PATH = 1 << 10
@@ -66,7 +66,9 @@ class CapturedRequest:
         self._longest = store.most_of_body
         """Maximum bytes of a body that is held as it is; -1 if nothing is held any more."""
         self._calls: list[HeldCall] = []
-        self.pieces: list[Piece] = []
+        self._packed: list[PackedPieces] = []
+        self._newest: list[Piece] = []
+        """The pieces that are not packed yet."""
         self.bytes_left = 2 * self._longest
         """Bytes that may still be held of the stream, which has two sides."""
 
@@ -117,21 +119,25 @@ class CapturedRequest:
         if call.answer is None and upstream_call.call.received:
             call.status = upstream_call.call.status
             call.answer = self._captured_body(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
-        if self.pieces:  # it had begun to stream, and failed before the first content
-            whole = b"".join(received for _, received, _ in self.pieces)
+        if self._newest or self._packed:  # it had begun to stream, and failed before the first content
+            whole = b"".join([received for _, received, _ in self.pieces])
             call.answer = Body(whole, len(whole))
-            self.pieces.clear()
+            self._clear_pieces()
 
     def piece(self, received: bytes, sent: bytes) -> None:
         """Record a piece of a stream. Called for every chunk of every stream, so it does as little as possible."""
         size = len(received) if sent is received else len(received) + len(sent)
-        pieces, store = self.pieces, self.store
-        if size > self.bytes_left or len(pieces) >= store.most_pieces:
+        newest, store = self._newest, self.store
+        if size > self.bytes_left or len(newest) >= store.most_pieces - PIECES * len(self._packed):
             self.unheld += 1
             self.unheld_bytes += size
             return
-        pieces.append((perf_counter() - self.record.started, received, sent))
+        newest.append((perf_counter() - self.record.started, received, sent))
         size += _HOUSING
+        if len(newest) >= PIECES:
+            self._packed.append(pack(newest))
+            newest.clear()
+            size -= PIECES * (_HOUSING - HOUSING)
         self.bytes_left -= size
         store.bytes_left -= size
         if store.bytes_left < 0:
@@ -150,7 +156,7 @@ class CapturedRequest:
     def ended(self) -> None:
         self.phase = "ended"
         store = self.store
-        if self.pieces and self._calls and self._calls[-1].ended is None:
+        if (self._newest or self._packed) and self._calls and self._calls[-1].ended is None:
             self._calls[-1].ended = perf_counter()
         if not self.is_gone:
             self._hold_head()
@@ -190,7 +196,11 @@ class CapturedRequest:
         self._whole_size = 0
         self._body = self._answer = None
         self._calls.clear()
-        self.pieces.clear()
+        self._clear_pieces()
+
+    def _clear_pieces(self) -> None:
+        self._packed.clear()
+        self._newest.clear()
 
     # ── reading, without keys ──
 
@@ -221,6 +231,11 @@ class CapturedRequest:
     def answer(self) -> Body | None:
         """The answer to the client, if it did not stream."""
         return None if self._answer is None else self._body_of(self._answer, keyed=False)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces of a stream."""
+        return [*chain.from_iterable(self._packed), *self._newest]
 
     @property
     def attempts(self) -> list[Attempt]:

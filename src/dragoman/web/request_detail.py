@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from dragoman.codecs.framing import begins_with_frame
-from dragoman.gateway.capture import CapturedRequest, Phase, Piece
+from dragoman.gateway.capture import CapturedRequest, Phase
 from dragoman.gateway.captured_values import Attempt
+from dragoman.gateway.packed_pieces import Piece
 from dragoman.gateway.state.base import Group, UsageRow, day_of
 from dragoman.web.body_views import (
     BodyView,
