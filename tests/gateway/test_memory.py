@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import BadRequest, Head, RepeatedHeaders, characters_of, collect_headers
 from dragoman.gateway.packed_pieces import PIECES, Piece, pack
 from dragoman.gateway.request_records import Record
 
@@ -38,6 +38,28 @@ def test_a_gateway_with_the_page_loads_only_the_format_of_its_provider(kind: str
     format = {"anthropic": "anthropic_messages"}.get(kind, kind.replace("-", "_"))
     assert loaded == [f"dragoman.codecs.{format}.stream"]
     assert len(CLIENT_PROTOCOLS) > 5, "there are more formats that could have been loaded"
+
+
+NAMES = st.sampled_from([b"host", b"content-length", b"x-long", b"accept"])
+VALUES = st.integers(0, 3).map(lambda digits: b"1" + b"0" * digits) | st.integers(0, 3_000).map(
+    lambda size: b"v" * size
+)
+
+
+@given(st.lists(st.lists(st.tuples(NAMES, VALUES), max_size=4), max_size=6))
+def test_remembered_headers_are_those_of_the_request_and_no_longer_than_counted(
+    requests: list[list[tuple[bytes, bytes]]],
+) -> None:
+    """The count limits what is held of captured heads, so it must not be too small either."""
+    repeated = RepeatedHeaders()
+    for pairs in requests:
+        try:
+            expected = collect_headers(pairs)
+        except BadRequest:
+            continue
+        assert repeated.collect(pairs) == expected
+        assert repeated.size >= characters_of(expected)
+        assert repeated.size == characters_of(expected) or "content-length" in expected
 
 
 CONTENT = st.binary(max_size=20)

@@ -20,13 +20,13 @@ from msgspec import structs
 from dragoman.drivers.secret import HIDDEN, hide_url
 from dragoman.gateway.captured_values import Attempt, Body, CaptureLimits, Content, HeldCall
 from dragoman.gateway.capturing_translator import CapturingTranslator
+from dragoman.gateway.http_request import Head, characters_of
 from dragoman.gateway.packed_pieces import HOUSING, PIECES, PackedPieces, Piece, pack
 
 if TYPE_CHECKING:
     from dragoman.drivers.remote import Channel
     from dragoman.errors import ProviderError
     from dragoman.gateway.client_request import UpstreamCall
-    from dragoman.gateway.http_request import Head
     from dragoman.gateway.request_records import Record
 
 Phase: TypeAlias = Literal["begun", "answering", "ended"]
@@ -361,7 +361,7 @@ class Capture:
 
 
 def _head_size(head: Head) -> int:
-    return len(head.path) + len(head.query) + sum(map(len, head.headers)) + sum(map(len, head.headers.values()))
+    return len(head.path) + len(head.query) + (head.size or characters_of(head.headers))
 
 
 def _cut_head(head: Head) -> Head:
@@ -375,7 +375,7 @@ def _cut_head(head: Head) -> Head:
         kept[name] = value
     if len(kept) < len(head.headers):
         kept["…"] = f"{len(head.headers) - len(kept)} more, too long to be held"
-    return structs.replace(head, path=_cut(head.path), query=_cut(head.query), headers=kept)
+    return structs.replace(head, path=_cut(head.path), query=_cut(head.query), headers=kept, size=0)
 
 
 def _cut(text: str) -> str:

@@ -457,7 +457,7 @@ class Http1Connection(BufferedReader):
             raise BadRequest("CONNECT is not supported", 405)
         path, query = split_target(b"".join(self._url))
         quiet = method == "HEAD"
-        head = Head("GET" if quiet else method, path, query, headers, self._secure)
+        head = Head("GET" if quiet else method, path, query, headers, self._secure, self._headers.size)
         return Http1Exchange(self, head, keep=keep, chunked=newer, quiet=quiet)
 
     # ── reading ──

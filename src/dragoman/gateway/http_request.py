@@ -78,6 +78,8 @@ class Head(Struct, frozen=True):
     """Values by lower-case name."""
     secure: bool = False
     """Whether the request came over TLS."""
+    size: int = 0
+    """About how many characters the headers have; 0 if they were not counted."""
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -102,6 +104,10 @@ def is_local_name(host: str) -> bool:
     return True
 
 
+def characters_of(headers: Mapping[str, str]) -> int:
+    return sum(map(len, headers)) + sum(map(len, headers.values()))
+
+
 def header_name(name: bytes) -> str:
     known = known_names.get(name)
     if known is None:
@@ -114,9 +120,13 @@ def header_name(name: bytes) -> str:
 class RepeatedHeaders:
     """The headers of one connection: clients repeat those of their last request, except for `content-length`."""
 
-    __slots__ = ("_headers", "_length", "_pairs")
+    __slots__ = ("_headers", "_known_size", "_length", "_pairs", "size")
 
     def __init__(self) -> None:
+        self.size = 0
+        """About how many characters the headers collected last have, not less."""
+        self._known_size = 0
+        """The size of `_headers`."""
         self._pairs: list[tuple[bytes, bytes]] = []
         self._headers: dict[str, str] = {}
         self._length = -1
@@ -126,17 +136,20 @@ class RepeatedHeaders:
         """Return what `collect_headers` does, reusing the result for requests with the same headers."""
         known, place = self._pairs, self._length
         if pairs == known:
+            self.size = self._known_size
             return self._headers
         if 0 <= place < len(pairs) and len(pairs) == len(known):
             name, value = pairs[place]
             rest = (*pairs[:place], known[place], *pairs[place + 1 :])
             if name == known[place][0] and rest == tuple(known):
+                self.size = self._known_size + len(value)
                 return {**self._headers, "content-length": value.decode("latin-1").strip(" \t")}
         headers = collect_headers(pairs)
-        if sum(map(len, headers.values())) + sum(map(len, headers)) <= _REMEMBERED_HEAD:
+        self.size = characters_of(headers)
+        if self.size <= _REMEMBERED_HEAD:
             names = [known_names.get(raw) or header_name(raw) for raw, _ in pairs]
             self._length = names.index("content-length") if "content-length" in headers else -1
-            self._pairs, self._headers = pairs, headers
+            self._pairs, self._headers, self._known_size = pairs, headers, self.size
         return headers
 
 
