@@ -529,7 +529,7 @@ def test_idle_connections_do_not_lock_out_other_clients(
     few = ("sh", "-c", 'ulimit -n 128 && exec "$@"', "sh")
     text = "[providers.openai]\napi_key = 'x'\n" + (f'[server]\ntls_cert = "{certificate}"\n' if secure else "")
     context = ssl.create_default_context(cafile=certificate)
-    with ExitStack() as stack, served(tmp_path, text, "--quiet", within=few) as gateway:
+    with served(tmp_path, text, "--quiet", within=few) as gateway, ExitStack() as stack:
         for turn in range(150):
             stack.enter_context(gateway.connect()).sendall(hello)
             if turn % 30 == 29:
