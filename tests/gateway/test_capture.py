@@ -40,7 +40,7 @@ def begun(capture: Capture, number: int = 0) -> CapturedRequest:
 def test_only_the_last_requests_are_held() -> None:
     capture = Capture(CaptureLimits(requests=3))
     for number in range(10):
-        begun(capture, number).requested(b"x" * 10)
+        begun(capture, number).record_request(b"x" * 10)
     assert [captured.record.id for captured in capture] == ["req_9", "req_8", "req_7"]
     assert capture.total == 30
     assert capture.find("req_0") is None
@@ -66,7 +66,7 @@ def test_held_bytes_stay_within_the_limit_while_requests_run() -> None:
 def test_long_bodies_are_cut_and_marked_as_cut() -> None:
     capture = Capture(CaptureLimits(body=1_000, pieces=5))
     captured = begun(capture)
-    captured.requested(b"x" * 5_000)
+    captured.record_request(b"x" * 5_000)
     assert captured.body is not None
     assert (len(captured.body.content), captured.body.size, captured.body.is_cut) == (1_000, 5_000, True)
     for _ in range(9):
@@ -81,14 +81,14 @@ def test_long_heads_are_cut_and_count_towards_the_limit() -> None:
     long = {"host": "x", "x-long": "y" * 50_000, "x-other": "z"}
     for number in range(300):
         record = Record(id=f"req_{number}", client="openai-chat", operation="generate", started=time.perf_counter())
-        capture.begin(record, Head("POST", "/v1/" + "p" * 9_000, "q=" + "r" * 9_000, long)).ended()
+        capture.begin(record, Head("POST", "/v1/" + "p" * 9_000, "q=" + "r" * 9_000, long)).record_end()
     assert 200 * 2_000 < capture.total < 200 * 4_000
     captured = next(iter(capture))
     assert captured.headers == {"host": "x", "…": "2 more, too long to be held"}
     assert captured.path.startswith("/v1/ppp")
     assert len(captured.path) < 2_100
     usual = begun(capture)
-    usual.ended()
+    usual.record_end()
     assert (usual.headers, usual.size) == ({}, len("/v1/messages"))
 
 
@@ -97,7 +97,7 @@ def test_bodies_are_held_by_reference() -> None:
     capture = Capture()
     captured = begun(capture)
     body = json.dumps({"model": "m", "messages": []}).encode()
-    captured.requested(body)
+    captured.record_request(body)
     assert captured.body is not None
     assert captured.body.content is body
     same = b"data: {}\n\n"
@@ -110,11 +110,11 @@ def test_a_released_request_holds_nothing_more() -> None:
     capture = Capture(CaptureLimits(requests=1))
     first = begun(capture, 1)
     begun(capture, 2)
-    first.requested(b"{}")
-    first.answered(200, b"{}")
+    first.record_request(b"{}")
+    first.record_answer(200, b"{}")
     first.piece(b"a", b"b")
     first.began_to_answer()
-    first.ended()
+    first.record_end()
     assert capture.total == 0
     assert first.is_gone
 
@@ -149,7 +149,7 @@ def test_keys_in_bodies_are_hidden(format: str, body: dict[str, Any], indent: in
     text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
     record = Record(id="req_1", client=format, operation="generate", started=0.0)
     captured = Capture().begin(record, head())
-    captured.requested(text)
+    captured.record_request(text)
     assert captured.body is not None
     hidden = captured.body.content
     assert KEY.encode() not in hidden
@@ -183,18 +183,18 @@ def test_a_feed_returns_each_changed_request_once() -> None:
         capture.feeds.add(feed)
         captured = begun(capture, 1)
         captured.began_to_answer()
-        captured.ended()
+        captured.record_end()
         other = begun(capture, 2)
         assert await feed.changes() == [captured, other]
         waiting = asyncio.ensure_future(feed.changes())
         await asyncio.sleep(0)
         assert not waiting.done()
         private = begun(capture, 3)
-        other.ended()
+        other.record_end()
         assert await waiting == [private, other]  # it became private after it had begun
         private.record.model = "private"
-        private.ended()
-        other.ended()
+        private.record_end()
+        other.record_end()
         assert await feed.changes() == [other]
 
     asyncio.run(run())
@@ -257,10 +257,10 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
     def one(number: int) -> None:
         captured = begun(capture, number)
         captured.record.capture = captured
-        captured.requested(b'{"model":"m"}')
+        captured.record_request(b'{"model":"m"}')
         for _ in range(3):
             captured.piece(b"a", b"b")
-        captured.ended()
+        captured.record_end()
         captured.record.capture = None
 
     gc.collect()

@@ -79,7 +79,7 @@ def captured_stream(pieces: list[Piece]) -> tuple[Capture, list[Piece]]:
     )
     for _, received, sent in pieces:
         captured.piece(received, sent)
-    captured.ended()
+    captured.record_end()
     return capture, captured.pieces
 
 

@@ -237,8 +237,8 @@ def test_workers_that_die_early_are_replaced_with_growing_delays() -> None:
     delay = RestartDelay()
     waits = []
     for moment in range(8):
-        delay.started(moment)
+        delay.record_start(moment)
         waits.append(delay.next_delay(moment + 0.5))
     assert waits == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
-    delay.started(100)
+    delay.record_start(100)
     assert delay.next_delay(200) == 0.0

@@ -151,7 +151,7 @@ class Gateway:
         if endpoint.operation in _SHOWN:
             if self.capture is not None:
                 record.capture = self.capture.begin(record, exchange.head)
-                exchange.on_sent = record.capture.answered
+                exchange.on_sent = record.capture.record_answer
             if self.tracing is not None:
                 record.trace = self.tracing.begin(record, exchange.head)
         if endpoint.adapter:
@@ -196,12 +196,12 @@ class Gateway:
             charge_expected(record)
         self._measure(record)
         if record.capture is not None:
-            record.capture.ended()
+            record.capture.record_end()
             if not self.log.silent and self.router.config.log.bodies:
                 self.log.event("bodies", id=record.id, **logged_bodies(record.capture, self.config.log.max_body))
             record.capture = None
         if record.trace is not None:
-            record.trace.ended(record)
+            record.trace.record_end(record)
         if record.operation in _COUNTED:
             if len(record.model) > _LONGEST_NAME:
                 record.model = f"{record.model[:_LONGEST_NAME]}…"
@@ -305,7 +305,7 @@ class Gateway:
         check_content_type(exchange.head)
         body = exchange.body
         if record.capture is not None:
-            record.capture.requested(body)
+            record.capture.record_request(body)
         known = peek(body, endpoint.format)
         model = endpoint.model or known.model or ""
         if not model:
@@ -618,7 +618,7 @@ class Gateway:
         if translator.failure is not None:
             record.failure, record.error = translator.failure.kind, translator.failure.message
         if record.trace is not None:
-            record.trace.answered(completion, record.failure)
+            record.trace.record_answer(completion, record.failure)
 
     async def _note(
         self, started: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
@@ -649,7 +649,7 @@ class Gateway:
             later.model, later.route = record.model, record.route
             later.key, later.key_id, later.expected = record.key, record.key_id, record.expected
             later.capture = captured
-            later.trace = None if record.trace is None else record.trace.continued()
+            later.trace = None if record.trace is None else record.trace.fork()
             failure: Failure | None = None
             try:
                 try:
@@ -752,10 +752,10 @@ class Gateway:
         upstream_call = prepare_count(client_request, candidate, path)
         record.upstream, record.target = candidate.upstream.name, candidate.model
         if record.capture is not None:
-            record.capture.attempted(upstream_call, candidate.upstream.name, candidate.model)
+            record.capture.record_attempt(upstream_call, candidate.upstream.name, candidate.model)
         whole = await self.relay.forward(upstream_call, candidate.upstream)
         if record.capture is not None:
-            record.capture.received(whole.status, whole.body)
+            record.capture.record_upstream_answer(whole.status, whole.body)
         record.status = whole.status
         if spender is not None:
             record.usage = usage_in(whole.body)

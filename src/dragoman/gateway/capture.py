@@ -74,15 +74,15 @@ class CapturedRequest:
 
     # ── recording, while the request is served ──
 
-    def requested(self, body: bytes) -> None:
+    def record_request(self, body: bytes) -> None:
         """Record the body of an admitted client."""
         if len(body) > self._longest:
             self._cut_keys = may_have_keys(body, self.record.client)
         self._body = self._captured_body(body, keyed=True)
         if self.store.feeds:
-            self.store.changed(self)
+            self.store.publish_change(self)
 
-    def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
+    def record_attempt(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         http = upstream_call.call.http
         sent: Content = http.body
         if sent is not self._body:
@@ -94,7 +94,7 @@ class CapturedRequest:
         format, same, losses = upstream_call.channel.provider.format, upstream_call.same, upstream_call.losses
         self._calls.append(HeldCall(upstream, model, format, same, http, sent, losses, perf_counter()))
 
-    def received(self, status: int, body: bytes) -> None:
+    def record_upstream_answer(self, status: int, body: bytes) -> None:
         """Record a whole answer of the last upstream called."""
         if self.is_gone:
             return
@@ -109,7 +109,7 @@ class CapturedRequest:
         translator.captured = self
         return translator
 
-    def refused(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
+    def record_refusal(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
         if self.is_gone:
             return
         call = self._calls[-1]
@@ -146,14 +146,14 @@ class CapturedRequest:
     def began_to_answer(self) -> None:
         self.phase = "answering"
         if self.store.feeds:
-            self.store.changed(self)
+            self.store.publish_change(self)
 
-    def answered(self, _status: int, body: bytes) -> None:
+    def record_answer(self, _status: int, body: bytes) -> None:
         """Record a whole answer to the client, including those of the gateway itself."""
         calls = self._calls
         self._answer = body if calls and calls[-1].answer is body else self._captured_body(body)
 
-    def ended(self) -> None:
+    def record_end(self) -> None:
         self.phase = "ended"
         store = self.store
         if (self._newest or self._packed) and self._calls and self._calls[-1].ended is None:
@@ -165,7 +165,7 @@ class CapturedRequest:
         if store.bytes_left < 0:
             store.release_excess()
         if store.feeds:
-            store.changed(self)
+            store.publish_change(self)
 
     # ── holding ──
 
@@ -329,10 +329,10 @@ class Capture:
         if len(requests) > self._most:
             self._release_oldest()
         if self.feeds:
-            self.changed(request)
+            self.publish_change(request)
         return request
 
-    def changed(self, request: CapturedRequest) -> None:
+    def publish_change(self, request: CapturedRequest) -> None:
         for feed in self.feeds:
             feed.note(request)
 

@@ -149,10 +149,10 @@ class Relay:
         record.format, record.losses = upstream_call.channel.provider.format, upstream_call.losses
         capture = record.capture
         if capture is not None:
-            capture.attempted(upstream_call, upstream.name, candidate.model)
+            capture.record_attempt(upstream_call, upstream.name, candidate.model)
         trace = record.trace
         if trace is not None:
-            trace.attempted(record, upstream_call.channel, upstream_call.call)
+            trace.record_attempt(record, upstream_call.channel, upstream_call.call)
         breaker = candidate.breaker
         breaker.begin()
         upstream.in_flight += 1
@@ -163,25 +163,25 @@ class Relay:
                 else self._whole(upstream_call, capture)
             )
         except ProviderError as error:
-            breaker.failed(error)
+            breaker.record_failure(error)
             upstream.in_flight -= 1
             if capture is not None:
-                capture.refused(upstream_call, error)
+                capture.record_refusal(upstream_call, error)
             if trace is not None:
-                trace.refused(error.kind, error.status)
+                trace.record_refusal(error.kind, error.status)
             _attach_refusal(error, upstream_call.call, upstream_call.channel, same=upstream_call.same)
             raise
         except BaseException:
-            breaker.released()
+            breaker.release()
             upstream.in_flight -= 1
             raise
-        breaker.succeeded()
+        breaker.record_success()
         if trace is not None and isinstance(started, StreamedAnswer):
             trace.began(time.monotonic() - upstream_call.call.started)
         if isinstance(started, WholeAnswer):
             upstream.in_flight -= 1
             if trace is not None:
-                trace.answered(started.completion)
+                trace.record_answer(started.completion)
         return started
 
     async def _whole(self, upstream_call: UpstreamCall, capture: CapturedRequest | None) -> WholeAnswer:
@@ -189,12 +189,12 @@ class Relay:
         body = response.whole() if isinstance(response, UpstreamResponse) else b""
         if body and len(body) <= LARGE:
             if capture is not None:
-                capture.received(response.status, body)
+                capture.record_upstream_answer(response.status, body)
             return _read_whole_answer(upstream_call, response, body)
         with self.counting_bytes() as count:
             body = body or await read_whole(response, self._answer_limit, count=count)
             if capture is not None:
-                capture.received(response.status, body)
+                capture.record_upstream_answer(response.status, body)
             return await off_loop_if_large(len(body), _read_whole_answer, upstream_call, response, body)
 
     @contextmanager
@@ -287,15 +287,15 @@ class Relay:
         try:
             response = await send_once(upstream.channel, call)
         except ProviderError as error:
-            breaker.failed(error)
+            breaker.record_failure(error)
             upstream.in_flight -= 1
             _attach_refusal(error, call, upstream.channel, same=same)
             raise
         except BaseException:
-            breaker.released()
+            breaker.release()
             upstream.in_flight -= 1
             raise
-        breaker.succeeded()
+        breaker.record_success()
         return OpenAnswer(upstream, response)
 
     async def forward(self, upstream_call: UpstreamCall, upstream: Upstream) -> Refusal:

@@ -99,12 +99,12 @@ class Trace:
         self._span = span
         self._asking: Span | None = None
 
-    def continued(self) -> Trace:
+    def fork(self) -> Trace:
         """Return a trace for work that continues after the client was answered."""
         context = set_span_in_context(self._span)
         return Trace(self._tracing, self._tracing.tracer.start_span("background", context=context))
 
-    def attempted(self, record: Record, channel: Channel, call: Call) -> None:
+    def record_attempt(self, record: Record, channel: Channel, call: Call) -> None:
         """Start the span of an attempt, and add the trace headers to the upstream call."""
         format = channel.provider.format
         operation = _OPERATIONS.get(format, "chat")
@@ -134,12 +134,12 @@ class Trace:
             self._asking.add_event("gen_ai.first_chunk")
             self._asking.set_attribute("gen_ai.response.time_to_first_chunk", seconds)
 
-    def refused(self, kind: str, status: int | None) -> None:
+    def record_refusal(self, kind: str, status: int | None) -> None:
         if self._asking is not None and status is not None:
             self._asking.set_attribute("http.response.status_code", status)
         self._end_asking(kind)
 
-    def answered(self, completion: Completion | None, failure: str = "") -> None:
+    def record_answer(self, completion: Completion | None, failure: str = "") -> None:
         """End the span of an attempt with the upstream's answer."""
         if self._asking is not None and completion is not None:
             self._asking.set_attributes(_completion_attributes(completion))
@@ -153,7 +153,7 @@ class Trace:
                 span.set_status(StatusCode.ERROR)
             span.end()
 
-    def ended(self, record: Record) -> None:
+    def record_end(self, record: Record) -> None:
         self._end_asking(record.failure)
         span = self._span
         span.set_attributes(

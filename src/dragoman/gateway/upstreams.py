@@ -96,14 +96,14 @@ class Breaker:
     def begin(self) -> None:
         self._trying = bool(self._until)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         self._failures, self._until, self._trying, self.limited = 0, 0.0, False, None
 
-    def released(self) -> None:
+    def release(self) -> None:
         """End an attempt that shows nothing about the model: the client left, or the request could not be encoded."""
         self._trying = False
 
-    def failed(self, error: ProviderError) -> None:
+    def record_failure(self, error: ProviderError) -> None:
         self._trying = False
         if error.kind == "rate_limit":
             self._open_while_limited(error)
@@ -113,13 +113,13 @@ class Breaker:
             if self._failures >= self._settings.failures or self._until:
                 self._until = self._clock() + self._settings.seconds
         else:
-            self.succeeded()
+            self.record_success()
 
     def _open_while_limited(self, error: ProviderError) -> None:
         """Open the breaker for as long as the provider asks; without `retry_after` the next request may try."""
         wait = error.retry_after or 0.0
         if wait < _SHORTEST_PAUSE:
-            self.succeeded()
+            self.record_success()
             return
         self._until = self._clock() + min(wait, _LONGEST_PAUSE)
         self.limited = (self._clock() + wait, error.failure)

@@ -44,7 +44,7 @@ class RestartDelay:
         self._seconds = 0.0
         self._started = 0.0
 
-    def started(self, now: float) -> None:
+    def record_start(self, now: float) -> None:
         self._started = now
 
     def next_delay(self, now: float) -> float:
@@ -84,7 +84,7 @@ class WorkerPool:
 
     def _start(self, place: int, now: float) -> None:
         del self._due[place]
-        self._delays[place].started(now)
+        self._delays[place].record_start(now)
         child = os.fork()
         if child == 0:
             self._run_child(place)
