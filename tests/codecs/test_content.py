@@ -1,13 +1,16 @@
 """Content that only some APIs take: search results, media by address, files of others, blocks of others."""
 
 import base64
+import json
 import re
+import time
 from typing import Any
 
 import pytest
 
 import dragoman
 from dragoman import ir
+from dragoman.codecs.registry import codec
 from tests.support import formats
 from tests.support.cases import each
 from tests.support.formats import FORMATS, refusals
@@ -365,3 +368,18 @@ def test_parameters_of_a_media_type_do_not_hide_the_picture(source: str, head: s
     assert dragoman.encode_request(request, source).body == body
     (block,) = dragoman.encode_request(request, "anthropic-messages").body["messages"][0]["content"]
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
+
+
+def test_a_text_costs_the_same_whoever_says_it() -> None:
+    """The parts of a message are looked at one by one; a text is not looked at character by character."""
+    body: dict[str, Any] = {"messages": [{"role": "assistant", "content": "some words " * 100_000}]}
+    plain = json.dumps(body).encode()
+    body["messages"][0]["name"] = "helper"
+    costs = {raw: min(_cost(raw) for _ in range(5)) for raw in (plain, json.dumps(body).encode())}
+    assert max(costs.values()) < 5 * min(costs.values())
+
+
+def _cost(raw: bytes) -> float:
+    started = time.process_time()
+    codec("openai-chat").decode_request(raw)
+    return time.process_time() - started

@@ -213,7 +213,8 @@ class MessageDecoder(TraitNotes):
         if message.name is not None:
             self.bits |= NAMED_SPEAKER
         self.message(message)
-        for part in message.content_held:
+        content = message.content_held
+        for part in () if type(content) is str else content:  # a text has no parts, only characters
             if type(part) is ToolCall and part.invented_id:
                 self._unanswered = self._unanswered or []
                 self._unanswered.append(part.id)
