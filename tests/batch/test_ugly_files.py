@@ -1,10 +1,13 @@
 """Files as they are found: wrong names, cut ends, marks, JSON within JSON, lines that are not records."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -177,6 +180,24 @@ def test_files_that_are_not_sqlite_files_and_names_that_look_like_urls(tmp_path:
         database.execute("insert into t values ('m', ?)", (json.dumps(MESSAGES),))
         database.commit()
     assert convert(str(odd), str(tmp_path / "o.jsonl"), target="anthropic-messages").tally.converted == 1
+
+
+@pytest.mark.parametrize("on_stdin", [False, True])
+def test_archives_are_refused_with_the_command_that_unpacks_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_stdin: bool
+) -> None:
+    """None of them is a file of lines that are not JSON."""
+    archive = tmp_path / "lines.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("lines.jsonl", LINES)
+    packers = {"a zip archive": archive.read_bytes(), "bzip2": bz2.compress(LINES), "xz": lzma.compress(LINES)}
+    for what, content in packers.items():
+        name = tmp_path / "logs.eval"
+        name.write_bytes(content)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+        with pytest.raises(SourceError, match=what):
+            convert("-" if on_stdin else str(name), str(tmp_path / "out.jsonl"), target="gemini")
+        assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_sources_that_cannot_be_read_twice_or_are_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

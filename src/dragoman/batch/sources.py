@@ -214,6 +214,7 @@ def _stdin_source() -> Source:
         raise SourceError("cannot read stdin: it is closed")
     start = _start_of_stdin()
     _refuse_utf_16("stdin", start)
+    _refuse_archive("stdin", start)
     table = next((kind for magic, kind in _TABLE_STARTS.items() if start.startswith(magic)), None)
     if table is not None:
         raise SourceError(
@@ -266,6 +267,21 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """What `>` in Windows PowerShell 5 writes."""
 
 
+_ARCHIVES = {
+    b"PK\x03\x04": "a zip archive; unpack it first: unzip (a log of Inspect: inspect log convert --to json)",
+    b"BZh": "compressed with bzip2, not gzip or zstd; unpack it first: bunzip2",
+    b"\xfd7zXZ\x00": "compressed with xz, not gzip or zstd; unpack it first: unxz",
+    b"\x04\x22\x4d\x18": "compressed with lz4, not gzip or zstd; unpack it first: unlz4",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it first",
+}
+
+
+def _refuse_archive(name: str, start: bytes) -> None:
+    for magic, what in _ARCHIVES.items():
+        if start.startswith(magic):
+            raise SourceError(f"cannot read {name}: it is {what}")
+
+
 def _refuse_utf_16(name: str, start: bytes) -> None:
     if start.startswith(_UTF_16):
         raise SourceError(f"cannot read {name}: it is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
@@ -279,8 +295,9 @@ def _source(name: str) -> Source:
     try:
         size, changed = _size(name)
         with _open_source(Source(name, "lines")) as stream:
-            start = stream.read(4)
+            start = stream.read(6)
         _refuse_utf_16(name, start)
+        _refuse_archive(name, start)
         compression = _compression_of(start)
         with _open_source(Source(name, "lines", compression)) as stream:
             layout = _layout(stream, Path(plain).suffix.lower())
