@@ -36,13 +36,13 @@ def detect(body: Body) -> Detected | None:
     record = known_record(data)
     if record is not None:
         return Detected(*record)
-    if isinstance(data, list) or (isinstance(data, Mapping) and not _names_model(data)):
+    if isinstance(data, list) or (isinstance(data, dict) and not _names_model(data)):
         stored = known_dataset(data)
         if stored is not None:
             return Detected(stored, "request")
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
-    if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
+    if not isinstance(data, dict) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
         return None
     if _is_interactions_event(data):
         return None
@@ -75,7 +75,7 @@ def _has(data: Mapping[str, Any], *keys: str) -> bool:
 
 
 def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
-    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 def _gemini(data: Mapping[str, Any]) -> Detected | None:
@@ -85,7 +85,7 @@ def _gemini(data: Mapping[str, Any]) -> Detected | None:
     if _is_gemini_answer(data):
         return Detected("vertex" if _has(data, "createTime") else "gemini", "response")
     error = data.get("error")
-    if isinstance(error, Mapping) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
+    if isinstance(error, dict) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
         return Detected("gemini", "error")
     return None
 
@@ -99,7 +99,7 @@ _GEMINI_COUNTS = frozenset({"usageMetadata", "modelVersion", "responseId", "crea
 def _is_contents(data: Mapping[str, Any]) -> bool:
     """Whether `contents` are Gemini's: messages of other libraries, and listings of files, have that key too."""
     contents = data.get("contents")
-    if isinstance(contents, Mapping):
+    if isinstance(contents, dict):
         return "parts" in contents
     return isinstance(contents, list) and (
         any("parts" in content for content in _mappings(contents)) or not _GEMINI_KEYS.isdisjoint(data)
@@ -108,7 +108,7 @@ def _is_contents(data: Mapping[str, Any]) -> bool:
 
 def _is_gemini_answer(data: Mapping[str, Any]) -> bool:
     if isinstance(data.get("candidates"), list):
-        return all(isinstance(candidate, Mapping) for candidate in data["candidates"])
+        return all(isinstance(candidate, dict) for candidate in data["candidates"])
     return "promptFeedback" in data or ("usageMetadata" in data and data.keys() <= _GEMINI_COUNTS)
 
 
@@ -130,7 +130,7 @@ def _interactions(data: Mapping[str, Any]) -> Detected | None:
     if "input" not in data or _has(data, "messages", "traceId") or _is_other_endpoint(data):
         return None
     given = data["input"]
-    items = [given] if isinstance(given, Mapping) else list(_mappings(given))
+    items = [given] if isinstance(given, dict) else list(_mappings(given))
     if (
         _has(data, *_INTERACTIONS_KEYS)
         or any(_word(item.get("type")) in _INTERACTIONS_ITEMS for item in items)
@@ -165,7 +165,7 @@ def _is_other_endpoint(data: Mapping[str, Any]) -> bool:
     """Whether `input` is text to embed, to speak or to classify."""
     given = data.get("input")
     if isinstance(given, list):
-        return any(not isinstance(item, Mapping) for item in given)
+        return any(not isinstance(item, dict) for item in given)
     return not _OTHER_ENDPOINTS.isdisjoint(data) or _OTHER_MODELS.search(_word(data.get("model"))) is not None
 
 
@@ -177,7 +177,7 @@ def _responses(data: Mapping[str, Any]) -> Detected | None:
         return None
     if _has(data, "output", "traceId") or not _has(data, "model", *_RESPONSES_KEYS):
         return None  # many data sets have rows with `input`, and with `output` beside it
-    if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), Mapping)):
+    if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), dict)):
         return Detected("openai-responses", "request")
     return None
 
@@ -197,7 +197,7 @@ _CONVERSE_BLOCKS = (
 def _converse(data: Mapping[str, Any]) -> Detected | None:
     """An error is detected only if it names its class: the others are a bare message, as in other formats."""
     output = data.get("output")
-    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping) and "input" not in data:
+    if isinstance(output, dict) and isinstance(output.get("message"), dict) and "input" not in data:
         return Detected("bedrock-converse", "response")
     if isinstance(data.get("message"), str) and _word(data.get("__type")).endswith("Exception"):
         return Detected("bedrock-converse", "error")
@@ -213,7 +213,7 @@ _OLLAMA_ERROR = frozenset({"error", "signin_url"})
 
 
 def _ollama(data: Mapping[str, Any]) -> Detected | None:
-    if isinstance(data.get("message"), Mapping) and isinstance(data.get("done"), bool):
+    if isinstance(data.get("message"), dict) and isinstance(data.get("done"), bool):
         return Detected("ollama-chat", "response")
     if isinstance(data.get("error"), str) and data.keys() <= _OLLAMA_ERROR:
         return Detected("ollama-chat", "error")
@@ -228,8 +228,12 @@ def _ollama(data: Mapping[str, Any]) -> Detected | None:
 def _is_ollama_message(message: Mapping[str, Any]) -> bool:
     """Whether a message has images beside the text, results by tool name, or arguments as objects."""
     functions = (call.get("function") for call in _mappings(message.get("tool_calls")))
-    return _has(message, "images", "tool_name") or any(
-        isinstance(function.get("arguments"), Mapping) for function in functions if isinstance(function, Mapping)
+    # Agno's logs name the tool of a result too, beside the arguments of its call.
+    is_named = "tool_name" in message and "tool_args" not in message
+    return (
+        is_named
+        or "images" in message
+        or any(isinstance(function.get("arguments"), dict) for function in functions if isinstance(function, dict))
     )
 
 
@@ -241,7 +245,7 @@ _COHERE_FINISHES = frozenset({"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_C
 
 def _cohere(data: Mapping[str, Any]) -> Detected | None:
     """Version 2 of the API; version 1 has `message` instead of `messages`."""
-    if isinstance(data.get("message"), Mapping) and _word(data.get("finish_reason")) in _COHERE_FINISHES:
+    if isinstance(data.get("message"), dict) and _word(data.get("finish_reason")) in _COHERE_FINISHES:
         return Detected("cohere-chat", "response")
     if isinstance(data.get("message"), str) and _has(data, "id", "error_type") and data.keys() <= _COHERE_ERROR:
         return Detected("cohere-chat", "error")
@@ -259,7 +263,7 @@ def _cohere(data: Mapping[str, Any]) -> Detected | None:
 
 def _is_cohere_message(message: Mapping[str, Any]) -> bool:
     return "tool_plan" in message or any(
-        isinstance(part.get("document"), Mapping) and "type" in part for part in _mappings(message.get("content"))
+        isinstance(part.get("document"), dict) and "type" in part for part in _mappings(message.get("content"))
     )
 
 
@@ -272,7 +276,7 @@ def _answer(data: Mapping[str, Any]) -> Detected | None:
         return None if blocks & _RESPONSES_PARTS else Detected("anthropic-messages", "response")
     choices = data.get("choices")
     if isinstance(choices, list) and all(
-        isinstance(choice, Mapping) and _has(choice, *_CHOICE_KEYS) for choice in choices
+        isinstance(choice, dict) and _has(choice, *_CHOICE_KEYS) for choice in choices
     ):
         return Detected("openai-chat", "response")
     if _is_chat_error(data):
@@ -293,7 +297,7 @@ def _is_chat_error(data: Mapping[str, Any]) -> bool:
     error = data.get("error")
     if not data.keys() <= _BESIDE_ERROR:
         return False
-    return isinstance(error, str) or (isinstance(error, Mapping) and not _ERROR_KEYS.isdisjoint(error))
+    return isinstance(error, str) or (isinstance(error, dict) and not _ERROR_KEYS.isdisjoint(error))
 
 
 # ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +343,7 @@ def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[i
     yield from (key in _ANTHROPIC_KEYS for key in data)
     yield _is_anthropic_thinking(data.get("thinking"))
     yield isinstance(model, str) and _ANTHROPIC_MODEL.match(model) is not None
-    yield isinstance(choice, Mapping) and _word(choice.get("type")) in {"auto", "any", "tool", "none"}
+    yield isinstance(choice, dict) and _word(choice.get("type")) in {"auto", "any", "tool", "none"}
     yield 2 * any("input_schema" in tool for tool in tools)
     yield 2 * any(_DATED_TOOL.fullmatch(_word(tool.get("type"))) for tool in tools)
     yield 2 * any(_word(block.get("type")) in _ANTHROPIC_BLOCKS for block in _blocks(messages))
@@ -348,7 +352,7 @@ def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[i
 
 def _is_anthropic_thinking(thinking: Any) -> bool:
     """Whether `thinking` is Anthropic's: servers of Chat's format have it too, but only switch it on or off."""
-    return isinstance(thinking, Mapping) and (
+    return isinstance(thinking, dict) and (
         _has(thinking, "budget_tokens", "display") or "adaptive" in thinking.values()
     )
 
@@ -357,7 +361,7 @@ def _openai_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[int]
     yield from (key in _OPENAI_KEYS for key in data)
     yield "max_tokens" not in data  # Anthropic requires it
     choice = data.get("tool_choice")
-    yield isinstance(choice, str) or (isinstance(choice, Mapping) and "function" in choice)
+    yield isinstance(choice, str) or (isinstance(choice, dict) and "function" in choice)
     yield 2 * any("function" in tool for tool in _mappings(data.get("tools")))
     roles = [_word(message.get("role")) for message in _mappings(messages)]
     yield roles[:1] == ["system"] or any(role in _OPENAI_ROLES for role in roles)  # Anthropic: not the first
@@ -422,7 +426,7 @@ def first_event(start: bytes) -> Mapping[str, Any] | None:
             data = parse_json(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue  # the last one may be cut, and `[DONE]` is not JSON
-        if isinstance(data, Mapping) and data:
+        if isinstance(data, dict) and data:
             return data
     return None
 
@@ -457,7 +461,7 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
 
 def _is_converse_event(name: str, payload: object) -> bool:
     return name in _CONVERSE_EVENTS or (
-        name.endswith("Exception") and isinstance(payload, Mapping) and "message" in payload
+        name.endswith("Exception") and isinstance(payload, dict) and "message" in payload
     )
 
 
@@ -482,7 +486,7 @@ def _is_interactions_event(data: Mapping[str, Any]) -> bool:
 
 def _is_line(data: Mapping[str, Any]) -> bool:
     """Whether this is a line of an Ollama stream, not its last one."""
-    return isinstance(data.get("message"), Mapping) and data.get("done") is False
+    return isinstance(data.get("message"), dict) and data.get("done") is False
 
 
 def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bool:

@@ -15,6 +15,22 @@ QUESTION, RESULT, ANSWER = "Weather in Oslo?", "3C", "3 degrees."
 WHOLE = (("user", QUESTION), ("call", ("weather", ARGUMENTS)), ("result", RESULT), ("assistant", ANSWER))
 TALK = (("user", QUESTION), ("assistant", ANSWER))
 TASK = (("user", QUESTION),)
+AUTOGEN_OLD = [
+    {"role": "assistant", "content": QUESTION, "name": "user_proxy"},
+    {"role": "assistant", "content": None, "name": "helper", "tool_calls": [
+        {"id": "c2", "type": "function", "function": {"name": "weather", "arguments": TEXT}},
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": TEXT}},
+    ]},
+    {"role": "tool", "name": "user_proxy", "content": "3C\n\n4C", "tool_responses": [
+        {"tool_call_id": "c1", "role": "tool", "content": "3C"},
+        {"tool_call_id": "c2", "role": "tool", "content": "4C"},
+    ]},
+    {"role": "user", "content": ANSWER, "name": "helper"},
+]  # fmt: skip
+AUTOGEN_TALK = (
+    ("assistant", QUESTION), ("call", ("weather", ARGUMENTS)), ("call", ("weather", ARGUMENTS)), ("result", RESULT), ("result", "4C"),
+    ("user", ANSWER),
+)  # fmt: skip
 CALLED = WHOLE[:2]
 
 
@@ -56,6 +72,49 @@ HERMES: dict[str, Shape] = {
             ],
         },
         "hermes", CALLED,
+    ),
+    "Hermes tags in messages": Shape(
+        {
+            "messages": [
+                {"role": "user", "content": QUESTION},
+                {"role": "assistant", "content": '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'},
+                {"role": "tool", "content": "<tool_response>\n3C\n</tool_response>"},
+                {"role": "assistant", "content": ANSWER},
+            ],
+            "tools": json.dumps(TOOLS), "source": "made",
+        },
+        "hermes", WHOLE,
+    ),
+    "messages with a list of images": Shape(
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image", "text": None}, {"type": "text", "text": QUESTION}]},
+                {"role": "assistant", "content": [{"type": "text", "text": ANSWER}]},
+            ],
+            "images": [{"bytes": None, "path": "oslo.png"}],
+        },
+        "trl", TALK,
+    ),
+    "Qwen template in conversations": Shape(
+        {
+            "conversations": [
+                {"role": "system", "content": HERMES_PROMPT},
+                {"role": "user", "content": QUESTION},
+                {"role": "assistant", "content": "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>"},
+                {"role": "user", "content": "<tool_response>\n3C\n</tool_response>"},
+                {"role": "assistant", "content": ANSWER},
+            ],
+        },
+        "hermes", WHOLE,
+    ),
+    "an answer about tags": Shape(
+        {
+            "messages": [
+                {"role": "user", "content": QUESTION},
+                {"role": "assistant", "content": "Write <tool_call>{…}</tool_call>."},
+            ],
+        },
+        "openai-chat", (("user", QUESTION), ("assistant", "Write <tool_call>{…}</tool_call>.")),
     ),
 }  # fmt: skip
 GLAIVE = (
@@ -822,6 +881,23 @@ MESSAGES: dict[str, Shape] = {
         ]}},
         "autogen", WHOLE,
     ),
+    "AutoGen 0.2 messages": Shape(AUTOGEN_OLD, "autogen", AUTOGEN_TALK),
+    "AutoGen 0.2 chat result": Shape(
+        {"chat_id": 1, "chat_history": AUTOGEN_OLD, "summary": ANSWER, "cost": {}, "human_input": []},
+        "autogen", AUTOGEN_TALK,
+    ),
+    "Agno run": Shape(
+        {"run_id": "r", "model": "gpt-5", "content": ANSWER, "messages": [
+            {"id": "1", "role": "user", "content": QUESTION, "from_history": False},
+            {"id": "2", "role": "assistant", "tool_calls": CHAT[1]["tool_calls"]},
+            {"id": "3", "role": "tool", "content": RESULT, "tool_call_id": "call_1", "tool_name": "weather", "tool_args": ARGUMENTS, "tool_call_error": False},
+            {"id": "4", "role": "assistant", "content": ANSWER},
+        ]},
+        "openai-chat", WHOLE,
+    ),
+    "Agno session": Shape({"session_id": "s", "runs": []}, None),
+    "state of an AutoGen team": Shape({"type": "TeamState", "agent_states": {}}, None),
+    "state of a run of the OpenAI Agents SDK": Shape({"$schemaVersion": "1.21", "original_input": QUESTION}, None),
     "LangChain4j": Shape(
         [
             {"contents": [{"text": QUESTION, "type": "TEXT"}], "type": "USER"},

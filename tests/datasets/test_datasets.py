@@ -16,7 +16,7 @@ from dragoman.ir import Request, Text, ToolCall, ToolResult
 from dragoman.losses import LossLog
 from dragoman.translate import encode_request, translate_request
 from tests.datasets.public_shapes import SHAPES
-from tests.datasets.stories import ARGUMENTS, CHAT, TOOLS
+from tests.datasets.stories import ARGUMENTS, CHAT, FUNCTION, TEXT, TOOLS
 from tests.datasets.stories import STORIES as WRITTEN_STORIES
 from tests.support.cases import each
 from tests.support.promises import promise
@@ -272,6 +272,88 @@ def test_hermes_keeps_what_it_cannot_parse_as_text() -> None:
     for text in (python, coder):
         record["conversations"][1]["value"] = text
         assert tell(codec("hermes").decode_request(json.dumps(record).encode()))[1] == ("call", ("weather", ARGUMENTS))
+
+
+@promise("batch:datasets")
+def test_a_literal_without_a_json_value_stays_text() -> None:
+    """Complex numbers, bytes, sets, keys that are no text: `literal_eval` reads them, no JSON has them."""
+    for literal in ("1j", "b'ab'", "{1, 2}", "{(1, 2): 3}", "{1: 2}", "1e999", "'\\ud800'"):
+        call = f"<tool_call>{{'name': 'weather', 'arguments': {{'city': {literal}}}}}</tool_call>"
+        tools = f"<tools>[{{'name': 'weather', 'parameters': {{'type': 'object', 'x': {literal}}}}}]</tools>"
+        answer = f"<tool_response>{{'name': 'weather', 'content': {literal}}}</tool_response>"
+        turns = [("system", tools), ("human", "?"), ("gpt", call), ("tool", answer)]
+        record = {"conversations": [{"from": speaker, "value": text} for speaker, text in turns]}
+        request = codec("hermes").decode_request(json.dumps(record).encode())
+        assert not request.tools, literal
+        assert request.messages[2].text == call, literal
+        assert translate_request(json.dumps(record).encode(), source="hermes", target="trl").json()
+
+
+@promise("batch:datasets")
+def test_hermes_keeps_what_the_user_says_beside_results_and_reports_the_rest() -> None:
+    call = '<tool_call>{"name": "weather", "parameters": {"city": "Oslo"}, "id": "c1", "why": "asked"}</tool_call>'
+    answered = "<tool_response>3C</tool_response>\nAnd in Bergen?"
+    turns = [("human", "?"), ("gpt", call), ("human", answered)]
+    record = {"conversations": [{"from": speaker, "value": text} for speaker, text in turns]}
+    request = codec("hermes").decode_request(json.dumps(record).encode())
+    assert tell(request)[1:] == [("call", ("weather", ARGUMENTS)), ("result", "3C"), ("user", "And in Bergen?")]
+    assert request.messages[1].tool_calls[0].id == "c1"
+    losses = translate_request(json.dumps(record).encode(), source="hermes", target="openai-chat").losses
+    assert [loss.what for loss in losses] == ["why of a call"]
+    record["conversations"][2] = {"from": "tool", "value": answered}
+    losses = translate_request(json.dumps(record).encode(), source="hermes", target="openai-chat").losses
+    assert {loss.what for loss in losses} == {"why of a call", "text around a result"}
+
+
+@promise("batch:datasets")
+def test_a_thought_of_autogen_belongs_to_the_answer_after_it() -> None:
+    call = {"id": "c1", "arguments": TEXT, "name": "weather"}
+    thought = {"type": "ThoughtEvent", "source": "helper", "content": "hm"}
+    events = [
+        {"type": "TextMessage", "source": "user", "content": "?"},
+        thought,
+        {"type": "ToolCallRequestEvent", "source": "helper", "content": [call]},
+        thought,
+        {"type": "TextMessage", "source": "user", "content": "Well?"},
+        thought,
+    ]
+    request = codec("autogen").decode_request(json.dumps({"messages": events}).encode())
+    read = [(message.role, [type(part).__name__ for part in message.parts]) for message in request.messages]
+    assert read == [
+        ("user", ["Text"]),
+        ("assistant", ["Reasoning", "ToolCall"]),
+        ("assistant", ["Reasoning"]),
+        ("user", ["Text"]),
+        ("assistant", ["Reasoning"]),
+    ]
+
+
+@promise("batch:datasets")
+def test_tools_that_were_read_before_are_the_same_values() -> None:
+    """A set has one list of tools in all rows: it is read once, and the writer of the target knows it by identity."""
+    for name in ("trl", "sharegpt", "ms-swift"):
+        story = {**STORIES[name], "tools": json.dumps([{**FUNCTION, "name": f"weather_{name}"}])}
+        rows = [codec(name).decode_request(json.dumps({**story, "row": row}).encode()) for row in range(4)]
+        assert rows[0].tools == rows[3].tools, name
+        assert rows[2].tools is rows[3].tools, name
+        other = {**story, "tools": json.dumps([{**FUNCTION, "name": "other"}])}
+        assert codec(name).decode_request(json.dumps(other).encode()).tools[0].name == "other", name
+
+
+@promise("batch:datasets")
+def test_hermes_messages_are_written_in_their_column() -> None:
+    for column in ("messages", "conversations"):
+        call = '<tool_call>\n{"name":"weather","arguments":{"city":"Oslo"}}\n</tool_call>'
+        answer = '<tool_response>\n{"name":"weather","content":"3C"}\n</tool_response>'
+        turns = [("user", "?"), ("assistant", call), ("tool", answer), ("assistant", "3 degrees.")]
+        for tools in ("[]", json.dumps(TOOLS), TOOLS):
+            record = {column: [{"role": role, "content": text} for role, text in turns], "tools": tools, "id": 7}
+            body = json.dumps(record).encode()
+            written = translate_request(body, source="hermes", target="hermes")
+            assert json.loads(written.json()) == record
+            assert not written.losses
+            lost = {loss.what for loss in translate_request(body, source="hermes", target="openai-chat").losses}
+            assert lost == ({"id", "tools"} if tools == "[]" else {"id"})
 
 
 @promise("batch:datasets")

@@ -66,6 +66,13 @@ def test_every_shape_crosses_and_results_answer_their_calls() -> None:
 
 
 @promise("batch:datasets")
+def test_results_that_autogen_keeps_in_one_message_answer_their_own_calls() -> None:
+    for name in ("AutoGen 0.2 messages", "AutoGen 0.2 chat result"):
+        results = [result for message in read(SHAPES[name]).messages for result in message.tool_results]
+        assert {result.tool_call_id: result.value for result in results} == {"c1": "3C", "c2": "4C"}, name
+
+
+@promise("batch:datasets")
 def test_a_file_of_every_shape_is_converted_or_rejected_with_a_reason(tmp_path: Path) -> None:
     for name, shape in SHAPES.items():
         lines = (

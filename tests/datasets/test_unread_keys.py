@@ -13,7 +13,8 @@ import pytest
 
 import dragoman
 from dragoman.codecs.datasets.catalogue import dataset
-from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in, severity_of, unread_keys
+from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
+from dragoman.codecs.datasets.unread_keys import severity_of, unread_keys
 from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
 from dragoman.translate import translate_request

@@ -12,7 +12,7 @@ from dragoman.batch.provider_files import BATCH_FILES, BatchFile, BatchItem, bat
 from dragoman.batch.record_converter import RecordConverter, read_json
 from dragoman.batch.rejects import Reject
 from dragoman.batch.repeated_ids import id_digest
-from dragoman.codecs.datasets.known_keys import severity_of, unread_keys
+from dragoman.codecs.datasets.unread_keys import severity_of, unread_keys
 from dragoman.codecs.encoded import Encoded
 from dragoman.detection import Detected
 from dragoman.errors import DecodeError, LossRefused

@@ -296,7 +296,7 @@ def is_bare_error(data: object) -> bool:
     return (
         isinstance(data, Mapping)
         and isinstance(data.get("message", data.get("detail")), str)
-        and not any(isinstance(value, Mapping | list) for value in data.values())
+        and not any(isinstance(value, dict | list) for value in data.values())
     )
 
 

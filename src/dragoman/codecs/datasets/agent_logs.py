@@ -11,7 +11,6 @@ from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
     Conversation,
-    Dataset,
     Json,
     Piece,
     dataset_paths,
@@ -25,6 +24,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.frameworks import Line, add_turn, messages_of, read_blocks, read_thought, role_of
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in, texts_of
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
@@ -53,20 +53,20 @@ def is_inspect(data: Json) -> bool:
     """Return whether this is a sample of a log, or its messages: calls have their tool's name as `function`."""
     messages, _ = messages_of(data)
     calls = [call for message in messages for call in mappings(message.get("tool_calls"))]
-    if any(isinstance(call.get("function"), str) and isinstance(call.get("arguments"), Mapping) for call in calls):
+    if any(isinstance(call.get("function"), str) and isinstance(call.get("arguments"), dict) for call in calls):
         return True
-    return isinstance(data, Mapping) and bool(messages) and all(key in data for key in ("epoch", "target", "input"))
+    return isinstance(data, dict) and bool(messages) and all(key in data for key in ("epoch", "target", "input"))
 
 
 def read_inspect(data: Json) -> Request:
     """Read a sample. Long texts are among its attachments; its events repeat the messages of each call."""
     messages, root = messages_of(data)
     conversation = Conversation(INSPECT)
-    attached = data.get("attachments") if isinstance(data, Mapping) else None
+    attached = data.get("attachments") if isinstance(data, dict) else None
     for index, message in enumerate(items(messages, INSPECT, root)):
-        whole = _with_attachments(message, attached) if isinstance(attached, Mapping) and attached else message
+        whole = _with_attachments(message, attached) if isinstance(attached, dict) and attached else message
         _add_inspect(conversation, whole, f"{root}[{index}]")
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return conversation.finish()
     if data.get("events") or data.get("transcript"):
         conversation.leave_out("events", "they record how the messages were made")
@@ -80,7 +80,7 @@ def _with_attachments(value: Json, attached: Mapping[str, Json], depth: int = 0)
     """Return a message in which references to attachments are replaced by their texts."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attached.get(value.removeprefix(_ATTACHMENT), value)
-    if depth < _DEEPEST and isinstance(value, Mapping):
+    if depth < _DEEPEST and isinstance(value, dict):
         return {key: _with_attachments(inner, attached, depth + 1) for key, inner in value.items()}
     if depth < _DEEPEST and isinstance(value, list):
         return [_with_attachments(inner, attached, depth + 1) for inner in value]
@@ -96,8 +96,8 @@ def _add_inspect(conversation: Conversation, message: Line, place: str) -> None:
     pieces = read_blocks(conversation, message.get("content"), f"{place}.content", _inspect_part)
     if role == "tool":
         error = message.get("error")
-        failed = isinstance(error, Mapping)
-        value = text_of(error.get("message")) if isinstance(error, Mapping) else _texts(pieces)
+        failed = isinstance(error, dict)
+        value = text_of(error.get("message")) if isinstance(error, dict) else _texts(pieces)
         result = conversation.result(
             value, call_id=message.get("tool_call_id"), name=message.get("function"), is_error=failed
         )
@@ -124,7 +124,7 @@ def _inspect_part(conversation: Conversation, block: Line) -> AnyPart | None:
 
 
 def is_atif(data: Json) -> bool:
-    return isinstance(data, Mapping) and text_of(data.get("schema_version")).startswith("ATIF")
+    return isinstance(data, dict) and text_of(data.get("schema_version")).startswith("ATIF")
 
 
 def read_atif(data: Json) -> Request:
@@ -146,7 +146,7 @@ def read_atif(data: Json) -> Request:
         conversation.add(role, pieces, place)
         _add_observation(conversation, step.get("observation"), f"{place}.observation")
     found = data.get("agent")
-    agent: Line = found if isinstance(found, Mapping) else {}
+    agent: Line = found if isinstance(found, dict) else {}
     tools = read_tools(agent.get("tool_definitions"))  # since 1.5
     return conversation.finish(model=agent.get("model_name"), tools=tools, metadata=left_over(data, ("steps",)))
 
@@ -155,14 +155,14 @@ def _atif_part(_conversation: Conversation, block: Line) -> AnyPart | None:
     if block.get("type") == "text":
         return Text(text_of(block.get("text")))
     source = block.get("source")
-    if block.get("type") == "image" and isinstance(source, Mapping) and text_of(source.get("path")):
+    if block.get("type") == "image" and isinstance(source, dict) and text_of(source.get("path")):
         return media(text_of(source.get("media_type")) or "image/*", source["path"])
     return None
 
 
 def _add_observation(conversation: Conversation, observation: Json, place: str) -> None:
     """Add what the agent saw: results of its calls, or text that answers no call."""
-    for index, one in enumerate(mappings(observation.get("results") if isinstance(observation, Mapping) else None)):
+    for index, one in enumerate(mappings(observation.get("results") if isinstance(observation, dict) else None)):
         where = f"{place}.results[{index}]"
         pieces = read_blocks(conversation, one.get("content"), f"{where}.content", _atif_part)
         if text_of(one.get("source_call_id")):
@@ -181,26 +181,24 @@ def _add_observation(conversation: Conversation, observation: Json, place: str) 
 
 def is_adk(data: Json) -> bool:
     """Return whether this is a session: events with an author, and contents of Gemini's API."""
-    events = mappings(data.get("events")) if isinstance(data, Mapping) else mappings(data)
-    return any("author" in event and isinstance(event.get("content"), Mapping) for event in events)
+    events = mappings(data.get("events")) if isinstance(data, dict) else mappings(data)
+    return any("author" in event and isinstance(event.get("content"), dict) for event in events)
 
 
 def read_adk(data: Json) -> Request:
-    root = "$.events" if isinstance(data, Mapping) else "$"
-    found = data.get("events") if isinstance(data, Mapping) else data
+    root = "$.events" if isinstance(data, dict) else "$"
+    found = data.get("events") if isinstance(data, dict) else data
     contents = [
         (event["content"], f"{root}[{index}].content")
         for index, event in enumerate(items(found, ADK, root))
-        if isinstance(event.get("content"), Mapping) and event.get("partial") is not True
+        if isinstance(event.get("content"), dict) and event.get("partial") is not True
     ]
     return _of_contents(contents, None, ADK)
 
 
 def is_qwen_code(data: Json) -> bool:
     """Return whether the lines form a tree, like those of Claude Code, but have contents of Gemini's API."""
-    messages = [
-        line["message"] for line in mappings(data) if "uuid" in line and isinstance(line.get("message"), Mapping)
-    ]
+    messages = [line["message"] for line in mappings(data) if "uuid" in line and isinstance(line.get("message"), dict)]
     return any(isinstance(message.get("parts"), list) for message in messages)
 
 
@@ -218,7 +216,7 @@ def read_qwen_code(data: Json) -> Request:
     contents = [
         (lines[one]["message"], f"$[{one}].message")
         for one in reversed(chain)
-        if isinstance(lines[one].get("message"), Mapping) and lines[one].get("type") != "system"
+        if isinstance(lines[one].get("message"), dict) and lines[one].get("type") != "system"
     ]
     return _of_contents(contents, model, QWEN_CODE)
 
@@ -247,7 +245,7 @@ def is_goose(data: Json) -> bool:
 
 def _goose_messages(data: Json) -> tuple[list[Line], str]:
     """Return the messages: of a list, an export (`conversation`) or a recorded call (`messages`)."""
-    if isinstance(data, Mapping) and isinstance(data.get("conversation"), list):
+    if isinstance(data, dict) and isinstance(data.get("conversation"), list):
         return mappings(data["conversation"]), "$.conversation"
     return messages_of(data)
 
@@ -256,17 +254,17 @@ def read_goose(data: Json) -> Request:
     messages, root = _goose_messages(data)
     conversation = Conversation(GOOSE)
     known = [root[2:], "system", "tools"]
-    if isinstance(data, Mapping) and text_of(data.get("system")):
+    if isinstance(data, dict) and text_of(data.get("system")):
         conversation.add("system", [(Text(data["system"]), "$.system")], "$.system")
     for index, message in enumerate(messages):
         place = f"{root}[{index}]"
         shown = message.get("metadata")
-        if isinstance(shown, Mapping) and shown.get("agentVisible") is False:
+        if isinstance(shown, dict) and shown.get("agentVisible") is False:
             conversation.leave_out("messages that only the user saw", "a compaction took them from the model")
             continue
         pieces = read_blocks(conversation, message.get("content"), f"{place}.content", _goose_part)
         add_turn(conversation, role_of(message, GOOSE, place), pieces, place)
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return conversation.finish()
     tools = [{**tool, "parameters": tool.get("inputSchema")} for tool in mappings(data.get("tools"))]
     return conversation.finish(tools=read_tools(tools), metadata=left_over(data, known))
@@ -290,11 +288,11 @@ def _goose_part(conversation: Conversation, block: Line) -> AnyPart | None:
 
 def _goose_result(conversation: Conversation, block: Line) -> AnyPart:
     given = block.get("toolResult")
-    outcome = given if isinstance(given, Mapping) else {}
+    outcome = given if isinstance(given, dict) else {}
     if outcome.get("status") == "error":
         return conversation.result(text_of(outcome.get("error")), call_id=block.get("id"), is_error=True)
     value = outcome.get("value")
-    inner = value if isinstance(value, Mapping) else {"content": value}  # before 1.9 a list
+    inner = value if isinstance(value, dict) else {"content": value}  # before 1.9 a list
     blocks = mappings(inner.get("content"))
     if all(one.get("type") == "text" for one in blocks):
         text = "\n".join(text_of(one.get("text")) for one in blocks)
@@ -303,8 +301,8 @@ def _goose_result(conversation: Conversation, block: Line) -> AnyPart:
 
 
 def _unwrap_outcome(outcome: Json) -> Line:
-    value = outcome.get("value", outcome) if isinstance(outcome, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+    value = outcome.get("value", outcome) if isinstance(outcome, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 # ── pi ──
@@ -319,7 +317,7 @@ def is_pi(data: Json) -> bool:
 
 
 def _is_pi_message(message: Json) -> bool:
-    return isinstance(message, Mapping) and (message.get("role") == "toolResult" or "stopReason" in message)
+    return isinstance(message, dict) and (message.get("role") == "toolResult" or "stopReason" in message)
 
 
 def read_pi(data: Json) -> Request:
@@ -332,7 +330,7 @@ def read_pi(data: Json) -> Request:
             place = f"$[{number}].summary"
             conversation.add("user", [(Text(text_of(line.get("summary"))), place)], place)
         message = line.get("message")
-        if line.get("type") != "message" or not isinstance(message, Mapping):
+        if line.get("type") != "message" or not isinstance(message, dict):
             continue
         model = text_of(message.get("model")) or model
         pieces = read_blocks(conversation, message.get("content"), f"{place}.content", _pi_part)
@@ -397,7 +395,7 @@ def is_opencode(data: Json) -> bool:
     """Return whether this is an exported session: messages of `info` and `parts`."""
     messages, _ = messages_of(data)
     return bool(messages) and all(
-        isinstance(message.get("info"), Mapping) and isinstance(message.get("parts"), list) for message in messages
+        isinstance(message.get("info"), dict) and isinstance(message.get("parts"), list) for message in messages
     )
 
 
@@ -415,9 +413,7 @@ def read_opencode(data: Json) -> Request:
                 pieces = []
             pieces += [(found, f"{place}.parts[{number}]") for found in _opencode_parts(conversation, part)]
         add_turn(conversation, role, pieces, place)
-    return conversation.finish(
-        model=model, metadata=left_over(data, ("messages",)) if isinstance(data, Mapping) else None
-    )
+    return conversation.finish(model=model, metadata=left_over(data, ("messages",)) if isinstance(data, dict) else None)
 
 
 _OPENCODE_MARKS = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
@@ -432,7 +428,7 @@ def _opencode_parts(conversation: Conversation, part: Line) -> list[AnyPart]:
     if kind == "file":
         return [media(text_of(part.get("mime")), part.get("url"))]
     state = part.get("state")
-    if kind == "tool" and isinstance(state, Mapping):
+    if kind == "tool" and isinstance(state, dict):
         call = conversation.call(part.get("tool"), state.get("input"), part.get("callID"))
         failed = state.get("status") == "error"
         if not failed and "output" not in state:

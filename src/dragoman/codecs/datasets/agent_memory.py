@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -19,6 +18,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.frameworks import Line, add_turn, messages_of, read_blocks, read_thought, role_of
 from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, messages_in
 from dragoman.codecs.media import data_url
@@ -69,13 +69,11 @@ def read_semantic_kernel(data: Json) -> Request:
         key = next(key for key in _spellings("items") if key in message)
         pieces = read_blocks(conversation, message[key], f"{place}.{key}", _kernel_part)
         add_turn(conversation, role, _without_copies(role, pieces), place)
-    return conversation.finish(
-        model=model, metadata=left_over(data, ("messages",)) if isinstance(data, Mapping) else None
-    )
+    return conversation.finish(model=model, metadata=left_over(data, ("messages",)) if isinstance(data, dict) else None)
 
 
 def _label(role: Json) -> Json:
-    return _field(role, "label") if isinstance(role, Mapping) else role
+    return _field(role, "label") if isinstance(role, dict) else role
 
 
 def _without_copies(role: Role, pieces: list[Piece]) -> list[Piece]:
@@ -116,7 +114,7 @@ def _binary(block: Line, kind: str) -> AnyPart | None:
 
 
 def _steps_of(data: Json) -> tuple[list[Line], str]:
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         return mappings(data.get("steps")), "$.steps"
     return mappings(data), "$"
 
@@ -142,14 +140,12 @@ def read_smolagents(data: Json) -> Request:
             conversation.add("assistant", [(Text(step["plan"]), f"{place}.plan")], f"{place}.plan")
         else:
             _add_action(conversation, step, place)
-    return conversation.finish(
-        metadata=left_over(data, ("steps", "system_prompt")) if isinstance(data, Mapping) else None
-    )
+    return conversation.finish(metadata=left_over(data, ("steps", "system_prompt")) if isinstance(data, dict) else None)
 
 
 def _prompts(data: Json, steps: list[Line], root: str) -> list[tuple[str, str]]:
-    given = data.get("system_prompt") if isinstance(data, Mapping) else None
-    prompt = given.get("system_prompt") if isinstance(given, Mapping) else given
+    given = data.get("system_prompt") if isinstance(data, dict) else None
+    prompt = given.get("system_prompt") if isinstance(given, dict) else given
     if text := text_of(prompt):
         return [(text, "$.system_prompt")]
     if steps and (text := text_of(steps[0].get("system_prompt"))):
@@ -173,13 +169,13 @@ def _add_action(conversation: Conversation, step: Line, place: str) -> None:
     ids = list[str]()
     for index, call in enumerate(mappings(step.get("tool_calls"))):
         function = call.get("function")
-        inner: Line = function if isinstance(function, Mapping) else call
+        inner: Line = function if isinstance(function, dict) else call
         made = conversation.call(inner.get("name"), inner.get("arguments"), call.get("id"))
         pieces.append((made, f"{place}.tool_calls[{index}]"))
         ids.append(made.id)
     conversation.add("assistant", pieces, place)
     error = step.get("error")
-    failure = text_of(error.get("message")) if isinstance(error, Mapping) else ""
+    failure = text_of(error.get("message")) if isinstance(error, dict) else ""
     seen = "\n".join(filter(None, (text_of(step.get("observations")), failure)))
     where = f"{place}.error.message" if failure and seen == failure else f"{place}.observations"
     if not ids:
@@ -199,9 +195,9 @@ def _add_action(conversation: Conversation, step: Line, place: str) -> None:
 
 def _agents_of(data: Json) -> tuple[list[Line], str]:
     """Return the agents of a file; files of the first version are one agent."""
-    if isinstance(data, Mapping) and "in_context_message_indices" in data:
+    if isinstance(data, dict) and "in_context_message_indices" in data:
         return [data], "$"
-    return mappings(data.get("agents")) if isinstance(data, Mapping) else [], "$.agents[0]"
+    return mappings(data.get("agents")) if isinstance(data, dict) else [], "$.agents[0]"
 
 
 def is_letta(data: Json) -> bool:
@@ -255,7 +251,7 @@ def _add_letta(conversation: Conversation, message: Line, place: str) -> None:
         pieces = _letta_results(conversation, message, pieces, place)
     for index, call in enumerate(mappings(message.get("tool_calls"))):
         function = call.get("function")
-        inner: Line = function if isinstance(function, Mapping) else call
+        inner: Line = function if isinstance(function, dict) else call
         made = conversation.call(inner.get("name"), inner.get("arguments"), call.get("id"))
         pieces.append((made, f"{place}.tool_calls[{index}]"))
     add_turn(conversation, role, pieces, place)
@@ -291,7 +287,7 @@ def _letta_part(conversation: Conversation, block: Line) -> AnyPart | None:
         failed = block.get("is_error") is True
         return conversation.result(block.get("content"), call_id=block.get("tool_call_id"), is_error=failed)
     source = block.get("source")
-    if kind == "image" and isinstance(source, Mapping):
+    if kind == "image" and isinstance(source, dict):
         mime = text_of(source.get("media_type")) or "image/*"
         data = text_of(source.get("data"))
         return media(mime, data_url(mime, data) if data else source.get("url"))

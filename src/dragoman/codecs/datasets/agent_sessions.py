@@ -15,7 +15,6 @@ from dragoman.codecs.anthropic_messages.json_paths import request_paths as messa
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
 from dragoman.codecs.datasets.conversation import (
     Conversation,
-    Dataset,
     Json,
     Piece,
     dataset_paths,
@@ -27,6 +26,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, messages_in
 from dragoman.codecs.gemini.json_paths import request_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
@@ -52,7 +52,7 @@ def is_claude_code(data: Json) -> bool:
     lines = mappings(data)
     return any(
         (("uuid" in line and "parentUuid" in line) or "parent_tool_use_id" in line)
-        and isinstance(line.get("message"), Mapping)
+        and isinstance(line.get("message"), dict)
         and "parts" not in line["message"]  # Qwen Code
         for line in lines
     )
@@ -89,7 +89,7 @@ claude_code_paths = paths_by_line(messages_paths)
 def _is_claude_message(line: Line) -> bool:
     """Return whether the model saw this message; the program shows failed requests as answers, and sends them never."""
     message = line.get("message")
-    is_message = isinstance(message, Mapping) and text_of(message.get("role")) in {"user", "assistant"}
+    is_message = isinstance(message, dict) and text_of(message.get("role")) in {"user", "assistant"}
     is_main = line.get("isSidechain") is not True and line.get("parent_tool_use_id") is None
     is_sent = line.get("isMeta") is not True and line.get("isApiErrorMessage") is not True
     return is_message and is_main and is_sent
@@ -165,11 +165,11 @@ def _blocks(content: Json) -> list[Json]:
 
 def is_codex(data: Json) -> bool:
     """Return whether these are lines of a rollout: a type and a payload, or (until 2025) bare items after a header."""
-    if isinstance(data, Mapping):
-        return isinstance(data.get("session"), Mapping) and isinstance(data.get("items"), list)
+    if isinstance(data, dict):
+        return isinstance(data.get("session"), dict) and isinstance(data.get("items"), list)
     kinds = {"session_meta", "response_item", "turn_context", "compacted"}
     return any(
-        (text_of(line.get("type")) in kinds and isinstance(line.get("payload"), Mapping)) or _is_old_header(line)
+        (text_of(line.get("type")) in kinds and isinstance(line.get("payload"), dict)) or _is_old_header(line)
         for line in mappings(data)
     )
 
@@ -180,7 +180,7 @@ def _is_old_header(line: Line) -> bool:
 
 def _payload_lines(data: Json) -> list[tuple[Line, str]]:
     """Return the lines of a rollout and the paths of their payloads; older files have payloads without an envelope."""
-    if isinstance(data, Mapping):  # of the first version of the program, in one object
+    if isinstance(data, dict):  # of the first version of the program, in one object
         old = items(data["items"], CODEX, "$.items")
         given = [(data["session"], "$.session"), *((line, f"$.items[{number}]") for number, line in enumerate(old))]
     else:
@@ -201,12 +201,12 @@ def read_codex(data: Json) -> Request:
     instructions, model = None, None
     for line, place in _payload_lines(data):
         payload = line.get("payload")
-        if not isinstance(payload, Mapping):
+        if not isinstance(payload, dict):
             continue
         kind = line.get("type")
         if kind == "session_meta":
             base = payload.get("base_instructions") or payload.get("instructions")
-            instructions = base.get("text") if isinstance(base, Mapping) else base
+            instructions = base.get("text") if isinstance(base, dict) else base
         elif kind == "turn_context":
             model = text_of(payload.get("model")) or model
         elif kind == "response_item":
@@ -244,7 +244,7 @@ def _item(payload: Line) -> Json:
     """Return an item as the API takes it: older files store outputs as objects."""
     item = dict(payload)
     output = item.get("output")
-    if isinstance(output, Mapping):
+    if isinstance(output, dict):
         item["output"] = text_of(output.get("content")) or encode_json(output).decode()
     return item
 
@@ -266,7 +266,7 @@ def is_gemini_cli(data: Json) -> bool:
 
 def _checkpoint(data: Json) -> list[Line]:
     """Return the contents of Gemini's API that `/chat save` writes; empty if the record is something else."""
-    found = mappings(data.get("history") if isinstance(data, Mapping) else data)
+    found = mappings(data.get("history") if isinstance(data, dict) else data)
     is_whole = found and all(
         text_of(item.get("role")) in {"user", "model"} and mappings(item.get("parts")) for item in found
     )
@@ -274,7 +274,7 @@ def _checkpoint(data: Json) -> list[Line]:
 
 
 def _cli_messages(data: Json) -> list[Line]:
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         return mappings(data.get("messages")) if "sessionId" in data or "projectHash" in data else []
     kept: list[Line] = []
     for line in mappings(data):
@@ -289,14 +289,14 @@ def _cli_messages(data: Json) -> list[Line]:
 def read_gemini_cli(data: Json) -> Request:
     """Read a session. A record has calls and results without their order: its text is read before its calls."""
     if contents := _checkpoint(data):
-        root = "$.history" if isinstance(data, Mapping) else "$"
+        root = "$.history" if isinstance(data, dict) else "$"
         places = [f"{root}[{index}]" for index in range(len(contents))]
         return decode_placed(GEMINI_CLI, decode_gemini, {"contents": contents}, places)
     conversation = Conversation(GEMINI_CLI)
-    root = "$.messages" if isinstance(data, Mapping) else "$"
+    root = "$.messages" if isinstance(data, dict) else "$"
     model = None
     for index, message in enumerate(_cli_messages(data)):
-        place = f"{root}[{index}]" if isinstance(data, Mapping) else "$"
+        place = f"{root}[{index}]" if isinstance(data, dict) else "$"
         if message.get("type") == "user":
             conversation.add("user", [(part, place) for part in _cli_parts(message.get("content"))], place)
         elif message.get("type") == "gemini":
@@ -334,9 +334,9 @@ def _cli_result(call: Line) -> Json:
     """Return the response that the model saw, if there is one; else what was displayed."""
     for part in mappings(call.get("result")):
         response = part.get("functionResponse")
-        if isinstance(response, Mapping):
+        if isinstance(response, dict):
             value = response.get("response")
-            if isinstance(value, Mapping) and value.keys() == {"output"}:
+            if isinstance(value, dict) and value.keys() == {"output"}:
                 return value["output"]
             return value
     return text_of(call.get("resultDisplay")) or text_of(call.get("status"))
@@ -344,12 +344,12 @@ def _cli_result(call: Line) -> Json:
 
 def _cli_parts(content: Json) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    for part in [content] if isinstance(content, str | Mapping) else content if isinstance(content, list) else []:
+    for part in [content] if isinstance(content, str | dict) else content if isinstance(content, list) else []:
         if isinstance(part, str):
             parts += [Text(part)] if part else []
-        elif isinstance(part, Mapping) and text_of(part.get("text")):
+        elif isinstance(part, dict) and text_of(part.get("text")):
             parts.append(Text(part["text"]))
-        elif isinstance(part, Mapping) and isinstance(part.get("inlineData"), Mapping):
+        elif isinstance(part, dict) and isinstance(part.get("inlineData"), dict):
             data = part["inlineData"]
             parts.append(media(text_of(data.get("mimeType")), f"data:{data.get('mimeType')};base64,{data.get('data')}"))
     return parts
@@ -361,7 +361,7 @@ _CLAUDE_CODE_KEYS = keys(
 )
 _OUTPUT_KEYS = structs.replace(
     keys("content success"),
-    is_kept=lambda output: not isinstance(output, Mapping) or not text_of(output.get("content")),
+    is_kept=lambda output: not isinstance(output, dict) or not text_of(output.get("content")),
 )
 """Of an output of an old file only the text was sent; `success` was for the program."""
 _OLD_ITEMS = (

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     items,
     left_over,
@@ -19,6 +18,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, also, keys
 from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.ir import Request
@@ -28,7 +28,7 @@ TAU_BENCH, BFCL, TOOLBENCH, SWE_AGENT = "tau-bench", "bfcl", "toolbench", "swe-a
 
 def is_tau_bench(data: Json) -> bool:
     """Return whether this is a task with its trajectory, or a simulation of tau2."""
-    if not isinstance(data, Mapping) or "task_id" not in data:
+    if not isinstance(data, dict) or "task_id" not in data:
         return False
     return isinstance(data.get("traj"), list) or ("reward_info" in data and bool(mappings(data.get("messages"))))
 
@@ -60,7 +60,7 @@ def _add_tau_message(conversation: Conversation, message: Mapping[str, Json], pl
 
 def is_bfcl(data: Json) -> bool:
     """Return whether this is a question in turns, and functions with Python's types, or classes that have them."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("question"), list):
+    if not isinstance(data, dict) or not isinstance(data.get("question"), list):
         return False
     return isinstance(data.get("function"), list) or isinstance(data.get("involved_classes"), list)
 
@@ -78,8 +78,8 @@ def read_bfcl(data: Json) -> Request:
 
 def is_toolbench(data: Json) -> bool:
     """Return whether this is an answer file with the messages for training."""
-    inner = data.get("answer_generation") if isinstance(data, Mapping) else None
-    return isinstance(inner, Mapping) and isinstance(inner.get("train_messages"), list)
+    inner = data.get("answer_generation") if isinstance(data, dict) else None
+    return isinstance(inner, dict) and isinstance(inner.get("train_messages"), list)
 
 
 def read_toolbench(data: Json) -> Request:
@@ -97,7 +97,7 @@ def read_toolbench(data: Json) -> Request:
 
 def is_swe_agent(data: Json) -> bool:
     """Return whether this is a trajectory with its history, its messages in a table, or those of mini-swe-agent."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return False
     if text_of(data.get("trajectory_format")).startswith("mini-swe-agent"):
         return True

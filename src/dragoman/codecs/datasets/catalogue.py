@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-from dragoman.codecs.datasets.conversation import Dataset, dataset_paths
+from dragoman.codecs.datasets.conversation import dataset_paths
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.records.refusals import no_errors
 from dragoman.codecs.registry import Codec
 from dragoman.ir.values import exact_json

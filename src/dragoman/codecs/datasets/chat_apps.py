@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dragoman.codecs.datasets.conversation import (
     OTHER_BRANCHES,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -18,8 +17,10 @@ from dragoman.codecs.datasets.conversation import (
     media,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.frameworks import Line, add_rounds, read_blocks, role_of
-from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of
+from dragoman.codecs.datasets.unread_keys import step_into
 from dragoman.ir import AnyPart, Reasoning, Request, Text
 from dragoman.ir.messages import Role
 
@@ -32,16 +33,16 @@ _FILES = "files of messages", "the export has only their names"
 
 def _chat_of(data: Json) -> tuple[Line, str]:
     """Return the chat of an export or of a row of the database, and its path."""
-    inner = data.get("chat") if isinstance(data, Mapping) else None
-    if isinstance(inner, Mapping):
+    inner = data.get("chat") if isinstance(data, dict) else None
+    if isinstance(inner, dict):
         return inner, "$.chat"
-    return (data if isinstance(data, Mapping) else {}), "$"
+    return (data if isinstance(data, dict) else {}), "$"
 
 
 def is_open_webui(data: Json) -> bool:
     """Return whether this is a chat whose history has messages by id, and the id of the current one."""
     history = _chat_of(data)[0].get("history")
-    return isinstance(history, Mapping) and isinstance(history.get("messages"), Mapping) and "currentId" in history
+    return isinstance(history, dict) and isinstance(history.get("messages"), dict) and "currentId" in history
 
 
 def read_open_webui(data: Json) -> Request:
@@ -49,12 +50,12 @@ def read_open_webui(data: Json) -> Request:
     known: Mapping[str, Json] = chat["history"]["messages"]
     chain: dict[str, None] = {}
     key = chat["history"]["currentId"]
-    while isinstance(key, str) and isinstance(known.get(key), Mapping) and key not in chain:
+    while isinstance(key, str) and isinstance(known.get(key), dict) and key not in chain:
         chain[key] = None
         key = known[key].get("parentId")
     conversation, model = Conversation(OPEN_WEBUI), None
     parameters = chat.get("params")
-    if isinstance(parameters, Mapping) and text_of(parameters.get("system")):
+    if isinstance(parameters, dict) and text_of(parameters.get("system")):
         place = f"{root}.params.system"
         conversation.add("system", [(Text(parameters["system"]), place)], place)
     for key in reversed(chain):
@@ -107,7 +108,7 @@ def _texts(content: Json) -> str:
 
 def is_librechat(data: Json) -> bool:
     """Return whether this is an export of one conversation, whose messages state whether the user wrote them."""
-    if not isinstance(data, Mapping) or "conversationId" not in data:
+    if not isinstance(data, dict) or "conversationId" not in data:
         return False
     return any("isCreatedByUser" in message for message in mappings(data.get(_root_of(data))))
 
@@ -119,7 +120,7 @@ def _root_of(data: Line) -> str:
 def read_librechat(data: Json) -> Request:
     """Read one branch: the last child of each message, which the application shows unless told otherwise."""
     conversation, options = Conversation(LIBRECHAT), data.get("options")
-    given: Line = options if isinstance(options, Mapping) else {}
+    given: Line = options if isinstance(options, dict) else {}
     if text_of(given.get("promptPrefix")):
         place = "$.options.promptPrefix"
         conversation.add("system", [(Text(given["promptPrefix"]), place)], place)
@@ -167,12 +168,12 @@ def _librechat_part(conversation: Conversation, part: Line) -> list[AnyPart] | A
         return Reasoning(_value(part.get("think")))
     if kind == "image_url":
         image = part.get("image_url")
-        return media("image/*", image.get("url") if isinstance(image, Mapping) else image)
+        return media("image/*", image.get("url") if isinstance(image, dict) else image)
     call = part.get("tool_call")
-    if kind != "tool_call" or not isinstance(call, Mapping):
+    if kind != "tool_call" or not isinstance(call, dict):
         return None
     function = call.get("function")  # of the Assistants API
-    inner: Line = function if isinstance(function, Mapping) else call
+    inner: Line = function if isinstance(function, dict) else call
     arguments = inner.get("args", inner.get("arguments"))
     made = conversation.call(inner.get("name"), arguments if arguments != "" else None, call.get("id"))
     output = inner.get("output")
@@ -180,7 +181,7 @@ def _librechat_part(conversation: Conversation, part: Line) -> list[AnyPart] | A
 
 
 def _value(text: Json) -> str:
-    return text_of(text.get("value")) if isinstance(text, Mapping) else text_of(text)
+    return text_of(text.get("value")) if isinstance(text, dict) else text_of(text)
 
 
 _ITEM_KEYS = kinds_of(

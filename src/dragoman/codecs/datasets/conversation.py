@@ -7,24 +7,24 @@ order. A call without a result is kept without one: in training data the call it
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, structs
+from msgspec import UNSET, Raw, structs
 from msgspec.structs import force_setattr
 
-from dragoman.codecs.datasets.known_keys import Keys, keys, severity_of, unread_keys
-from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.datasets.known_keys import keys
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
+from dragoman.codecs.memo import ToolLists
 from dragoman.codecs.part_handlers import name_of_part
-from dragoman.codecs.reading import check_text
 from dragoman.codecs.reasoning_tags import join_thinking, split_thinking
 from dragoman.codecs.settings import SETTING_NAMES
-from dragoman.errors import DecodeError, EncodeError
+from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -92,51 +92,6 @@ def _report_fields(node: Any, unstored: Unstored, log: LossLog) -> None:
     for field in unstored.get(type(node), ()):
         if getattr(node, field) not in (None, ()):
             log.drop(node, field, field, "a record of this format has no place for it")
-
-
-class Dataset(Struct, frozen=True):
-    """One format of stored conversations: how to recognise, read and write its records.
-
-    `write` is None for logs and benchmarks, which are read-only.
-    """
-
-    name: str
-    is_record: Callable[[Json], bool]
-    read: Callable[[Json], Request]
-    write: Callable[[Request, LossLog], Json] | None = None
-    is_session: bool = False
-    """Whether a whole file is one conversation: its lines, as a list, are the record."""
-    unstored: Unstored = {}
-    """What its records have no place for; empty if the codec of an API writes them, which reports that itself."""
-    names_speakers: bool = False
-    """Whether a message of its records can name its speaker."""
-    keys: Keys | None = None
-    """The keys that `read` reads; others are reported. None if the codec of an API reads the whole record."""
-    lacks: str = ""
-    """What the model saw and these files do not have; it is noted wherever a record is converted."""
-
-    def decode_request(self, body: bytes) -> Request:
-        check_text(body, self.name)
-        data = parse_json(body)
-        if self.write is None and not self.is_record(data):
-            raise refuse(self.name, "$", f"a record of {self.name}", data)
-        request = self.read(data)
-        if self.lacks and not request.tools:  # a record with tools has the rest too
-            add_remarks(request, self.name, [(None, self.lacks, "noted", _NOT_REPLAYED)])
-        if self.keys is not None and (unread := unread_keys(data, self.keys)):
-            kept = (request.metadata or {}).get(self.name, {})  # of the record itself
-            lost: list[Remark] = [
-                (path, key, severity_of(key), _NOT_READ) for path, key, depth in unread if depth > 1 or key not in kept
-            ]
-            add_remarks(request, self.name, everywhere=lost)
-        return request
-
-    def encode_request(self, request: Request, log: LossLog) -> Encoded:
-        if self.write is None:
-            raise EncodeError(path="$", reason="this format is read, not written", target=self.name)
-        if self.unstored:
-            report_unstored(request, self.unstored, log)
-        return Encoded(encode_json(self.write(request, log)))
 
 
 class Pairing:
@@ -265,7 +220,7 @@ class Conversation:
         if given is not None:
             self._aliases[given] = key
         tool = text_of(name)
-        if isinstance(arguments, Mapping):
+        if isinstance(arguments, dict):
             arguments = without_padding(arguments, self._schemas.get(tool))
         self._calls[key] = tool
         self._pairing.call(key, tool)
@@ -332,8 +287,6 @@ def add_remarks(
     force_setattr(request, "_remarks", found)
 
 
-_NOT_REPLAYED = "files of this format do not have them, so the request is not what was sent to the model"
-_NOT_READ = "the file keeps it beside the conversation, which has no place for it"
 _PAIR = "which call this result answers"
 _GUESSED = "there are fewer results than calls, and no ids: they were paired in order"
 
@@ -419,7 +372,7 @@ def items(value: Json, name: str, path: str) -> list[Mapping[str, Json]]:
     if not isinstance(value, list):
         raise refuse(name, path, "an array", value)
     for index, item in enumerate(value):
-        if not isinstance(item, Mapping):
+        if not isinstance(item, dict):
             raise refuse(name, f"{path}[{index}]", "an object", item)
     return value
 
@@ -431,7 +384,7 @@ def text_of(value: Json) -> str:
 
 def mappings(value: Json) -> list[Mapping[str, Json]]:
     """Return the objects of a list; empty if the value is not a list."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 _TAGS = "~think"
@@ -497,28 +450,38 @@ def _unquote(text: str) -> str | None:
     return inner if isinstance(inner, str) else None
 
 
-def read_tools(value: Json) -> list[ToolDefinition]:
-    """Return function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" mean no tools."""
-    if isinstance(value, str):
-        value = parse_json(value) if value.strip() else []
+def read_tools(value: Json) -> tuple[ToolDefinition, ...]:
+    """Return function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" mean no tools.
+
+    The rows of a set often have the same tools: a list that was read before is not read again.
+    """
+    raw = encode_json(value) if isinstance(value, list) else text_of(value).strip().encode()
+    return _tool_lists.read(Raw(raw)) if raw else ()
+
+
+def _read_tool_list(raw: Raw) -> tuple[ToolDefinition, ...]:
+    value = parse_json(raw)
     if isinstance(value, list):  # some sets have a list of JSON texts
         value = [
             parse_json(entry) if isinstance(entry, str) and entry.lstrip()[:1] == "{" else entry for entry in value
         ]
     tools = []
     for entry in mappings(value):
-        function = entry.get("function") if isinstance(entry.get("function"), Mapping) else entry
-        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+        function = entry.get("function") if isinstance(entry.get("function"), dict) else entry
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
             parameters = function.get("parameters", function.get("input_schema"))
             description = function.get("description")
             tools.append(
                 ToolDefinition(
                     function["name"],
                     description if isinstance(description, str) else None,
-                    to_raw(json_schema(parameters)) if isinstance(parameters, Mapping) else None,
+                    to_raw(json_schema(parameters)) if isinstance(parameters, dict) else None,
                 )
             )
-    return tools
+    return tuple(tools)
+
+
+_tool_lists = ToolLists(_read_tool_list)
 
 
 _TOOLS = "~tools"
@@ -542,12 +505,12 @@ def without_padding(value: Json, schema: Json) -> Json:
     A table has one set of keys for all rows, so a call has the keys of all calls. Without a schema nothing is removed.
     """
     if isinstance(value, list):
-        inner = schema.get("items") if isinstance(schema, Mapping) else None
-        return [without_padding(item, inner) for item in value] if isinstance(inner, Mapping) else value
-    if not isinstance(value, Mapping) or not isinstance(schema, Mapping):
+        inner = schema.get("items") if isinstance(schema, dict) else None
+        return [without_padding(item, inner) for item in value] if isinstance(inner, dict) else value
+    if not isinstance(value, dict) or not isinstance(schema, dict):
         return value
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, dict):
         return value
     is_open = bool(schema.get("additionalProperties"))
     return {
@@ -559,7 +522,7 @@ def without_padding(value: Json, schema: Json) -> Json:
 
 def _takes_null(schema: Json) -> bool:
     """Return whether null is a value of this schema; one that says nothing about types takes everything."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return True
     if "enum" in schema:
         return isinstance(schema["enum"], list) and None in schema["enum"]
@@ -593,7 +556,7 @@ def json_schema(schema: Json) -> Json:
     """Return a schema, whose types may be Python's (`dict`, `str`), as JSON Schema."""
     if isinstance(schema, list):
         return [json_schema(item) for item in schema]
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     found: dict[str, Json] = {}
     for key, value in schema.items():
@@ -658,7 +621,7 @@ class Placeholders:
 
 def _image_address(image: Json) -> str:
     """Return the address of an image: a path, a URL, or (of `datasets`) an object with a path."""
-    return text_of(image.get("path") or image.get("url")) if isinstance(image, Mapping) else text_of(image)
+    return text_of(image.get("path") or image.get("url")) if isinstance(image, dict) else text_of(image)
 
 
 def noted_images(request: Request, name: str) -> Json:
@@ -703,7 +666,9 @@ def write_tools(request: Request, log: LossLog, *, bare: bool = False) -> list[J
         function: dict[str, Json] = {"name": tool.name}
         if tool.description is not None:
             function["description"] = tool.description
-        function["parameters"] = {"type": "object", "properties": {}} if tool.parameters is None else tool.parameters
+        definition: Any = tool  # what was read as a schema may be any JSON
+        parameters = definition.parameters
+        function["parameters"] = {"type": "object", "properties": {}} if parameters is None else parameters
         tools.append(function if bare else {"type": "function", "function": function})
     return tools
 
@@ -735,7 +700,8 @@ def arguments_value(call: ToolCall, family: str, *, prefers_text: bool = False) 
     if call.arguments_held is UNSET:
         return text
     depth = ((call.metadata or {}).get(family) or {}).get(_DEPTH)
-    value: Json = text if prefers_text and text is not None else call.arguments
+    held: Any = call  # arguments that were read may be any JSON
+    value: Json = text if prefers_text and text is not None else held.arguments
     if depth is not None and text is not None:
         value = text
         for _ in range(int(parse_json(to_raw(depth))) - 1):
@@ -755,13 +721,33 @@ def drop_part(part: AnyPart, log: LossLog) -> None:
     log.drop(part, "", name_of_part(part), "this format has no place for it")
 
 
-def parse_literal(text: str) -> Any:
-    """Parse JSON, or a Python literal, as older rows hold the text of a dict. Returns None for anything else."""
+def parse_literal(text: str) -> Json:
+    """Parse JSON, or JSON values as Python prints them, as older rows have them. Returns None for anything else."""
     try:
         return parse_json(text)
     except (msgspec.DecodeError, UnicodeError):
         pass
     try:
-        return ast.literal_eval(text)
+        return _json_value(ast.literal_eval(text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def _json_value(value: object) -> Json:
+    """Return a Python literal as a JSON value. Raises `ValueError` if it has none: bytes, a set, a complex number."""
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {_json_text(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return _json_text(value)
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+def _json_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} is no key of a JSON object")  # noqa: TRY004 - as for any other text
+    value.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
+    return value

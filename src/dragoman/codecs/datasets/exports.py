@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dragoman.codecs.datasets.conversation import (
     OTHER_BRANCHES,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -15,6 +14,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of
 from dragoman.ir import Document, Reasoning, Request, Text
 from dragoman.ir.messages import Role
@@ -24,7 +24,7 @@ CHATGPT, CLAUDE = "chatgpt-export", "claude-export"
 
 def is_chatgpt(data: Json) -> bool:
     """Return whether this is one conversation: a mapping of nodes, each with a message."""
-    return isinstance(data, Mapping) and isinstance(data.get("mapping"), Mapping) and "current_node" in data
+    return isinstance(data, dict) and isinstance(data.get("mapping"), dict) and "current_node" in data
 
 
 def read_chatgpt(data: Json) -> Request:
@@ -33,7 +33,7 @@ def read_chatgpt(data: Json) -> Request:
     chain: list[str] = []
     seen: set[str] = set()
     key = data.get("current_node")
-    while isinstance(key, str) and key in nodes and key not in seen and isinstance(nodes[key], Mapping):
+    while isinstance(key, str) and key in nodes and key not in seen and isinstance(nodes[key], dict):
         seen.add(key)
         chain.append(key)
         key = nodes[key].get("parent")
@@ -41,19 +41,19 @@ def read_chatgpt(data: Json) -> Request:
     model = None
     for key in reversed(chain):
         message = nodes[key].get("message")
-        if isinstance(message, Mapping):
+        if isinstance(message, dict):
             model = _add_node(conversation, message, f"$.mapping['{key}'].message") or model
-    if any(isinstance(node, Mapping) and node.get("message") and key not in seen for key, node in nodes.items()):
+    if any(isinstance(node, dict) and node.get("message") and key not in seen for key, node in nodes.items()):
         conversation.leave_out(*OTHER_BRANCHES)
     return conversation.finish(model=model)
 
 
 def _add_node(conversation: Conversation, message: Mapping[str, Json], place: str) -> str | None:
     author, metadata, content = message.get("author"), message.get("metadata"), message.get("content")
-    role = text_of(author.get("role")) if isinstance(author, Mapping) else ""
-    inner = content if isinstance(content, Mapping) else {}
+    role = text_of(author.get("role")) if isinstance(author, dict) else ""
+    inner = content if isinstance(content, dict) else {}
     text = _chatgpt_text(conversation, inner)
-    fields = metadata if isinstance(metadata, Mapping) else {}
+    fields = metadata if isinstance(metadata, dict) else {}
     if not text or fields.get("is_visually_hidden_from_conversation") is True:
         return None
     recipient = text_of(message.get("recipient"))
@@ -61,7 +61,7 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         # A call of one of ChatGPT's own tools, as text.
         conversation.add("assistant", [(conversation.call(recipient, {"input": text}), place)], place)
     elif role == "tool":
-        name = author.get("name") if isinstance(author, Mapping) else None
+        name = author.get("name") if isinstance(author, dict) else None
         conversation.add("tool", [(conversation.result(text, name=name), place)], place)
     elif role in {"system", "user", "assistant"}:
         known: Role = role  # type: ignore[assignment]
@@ -87,7 +87,7 @@ def _chatgpt_text(conversation: Conversation, content: Mapping[str, Json]) -> st
         if not text_of(part.get("text")):
             what = text_of(part.get("content_type")).removesuffix("_asset_pointer").replace("_", " ") or "file"
             conversation.leave_out(f"{what} in a message", "this file only names it: its content is in another file")
-    texts = [text_of(part.get("text")) if isinstance(part, Mapping) else text_of(part) for part in parts]
+    texts = [text_of(part.get("text")) if isinstance(part, dict) else text_of(part) for part in parts]
     return "\n".join(filter(None, texts))
 
 
@@ -100,7 +100,7 @@ _WITHOUT_PARTS = frozenset(
 
 def is_claude(data: Json) -> bool:
     """Return whether this is one conversation: messages with a sender."""
-    return isinstance(data, Mapping) and any("sender" in message for message in mappings(data.get("chat_messages")))
+    return isinstance(data, dict) and any("sender" in message for message in mappings(data.get("chat_messages")))
 
 
 def read_claude(data: Json) -> Request:

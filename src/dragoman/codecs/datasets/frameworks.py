@@ -5,12 +5,13 @@ A record is a list of messages, or an object with `messages`. Content of a kind 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
+
+from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -20,7 +21,9 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
+from dragoman.codecs.datasets.trl import MESSAGE_KEYS, OTHER_KEYS, add_message
 from dragoman.codecs.media import data_url
 from dragoman.ir import AnyPart, Reasoning, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
@@ -41,10 +44,12 @@ _UNKNOWN = "content of this kind is not known"
 
 def messages_of(data: Json) -> tuple[list[Line], str]:
     """Return the messages of a record, and their path."""
-    context = data.get("llm_context") if isinstance(data, Mapping) else None  # of an agent's state (AutoGen)
-    if isinstance(context, Mapping):
+    context = data.get("llm_context") if isinstance(data, dict) else None  # of an agent's state (AutoGen)
+    if isinstance(context, dict):
         return mappings(context.get("messages")), "$.llm_context.messages"
-    if isinstance(data, Mapping):
+    if isinstance(data, dict) and "chat_history" in data and "messages" not in data:  # a result of AutoGen 0.2
+        return mappings(data["chat_history"]), "$.chat_history"
+    if isinstance(data, dict):
         return mappings(data.get("messages")), "$.messages"
     return mappings(data), "$"
 
@@ -82,7 +87,7 @@ def read_blocks(conversation: Conversation, content: Json, place: str, read_part
         conversation.leave_out(f"content of the kind {_kind(content)!r}", _UNKNOWN)
     for index, block in enumerate(content if isinstance(content, list) else []):
         part: AnyPart | list[AnyPart] | None = Text(block) if isinstance(block, str) else None
-        if isinstance(block, Mapping):
+        if isinstance(block, dict):
             part = read_part(conversation, block)
         if part is not None:
             pieces += [(one, f"{place}[{index}]") for one in (part if isinstance(part, list) else [part])]
@@ -99,7 +104,7 @@ def read_thought(conversation: Conversation, text: Json, signature: Json = None)
 
 
 def _kind(block: Json) -> str:
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return type(block).__name__
     named = next(
         (text_of(block.get(key)) for key in ("type", "$type", "block_type", "content_type") if text_of(block.get(key))),
@@ -110,7 +115,7 @@ def _kind(block: Json) -> str:
 
 def role_of(message: Line, name: str, place: str, key: str = "role") -> Role:
     given = message.get(key)
-    if isinstance(given, Mapping):  # Agent Framework
+    if isinstance(given, dict):  # Agent Framework
         given = given.get("value")
     role = ROLES.get(text_of(given).lower())
     if role is None:
@@ -131,8 +136,11 @@ def _read(data: Json, name: str, add: Callable[[Conversation, Line, str], None])
     conversation = Conversation(name)
     for index, message in enumerate(items(messages, name, root)):
         add(conversation, message, f"{root}[{index}]")
-    known = ("messages", "llm_context")
-    return conversation.finish(metadata=left_over(data, known) if isinstance(data, Mapping) else None)
+    return conversation.finish(metadata=left_over(data, _MESSAGE_KEYS) if isinstance(data, dict) else None)
+
+
+_MESSAGE_KEYS = ("messages", "llm_context", "chat_history")
+"""Keys of a record under which its messages are."""
 
 
 # ── Haystack ──
@@ -143,26 +151,26 @@ def is_haystack(data: Json) -> bool:
     messages, _ = messages_of(data)
     return bool(messages) and all(
         ("_role" in message and "_content" in message)
-        or ("role" in message and isinstance(message.get("meta"), Mapping) and _are_untyped(message.get("content")))
+        or ("role" in message and isinstance(message.get("meta"), dict) and _are_untyped(message.get("content")))
         for message in messages
     )
 
 
 def _are_untyped(content: Json) -> bool:
-    return isinstance(content, list) and all(isinstance(block, Mapping) and "type" not in block for block in content)
+    return isinstance(content, list) and all(isinstance(block, dict) and "type" not in block for block in content)
 
 
 def _haystack_part(conversation: Conversation, block: Line) -> AnyPart | None:
     if "text" in block:
         return Text(text_of(block["text"]))
     for key, value in block.items():
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return None
         if key == "tool_call":
             return conversation.call(value.get("tool_name"), value.get("arguments"), value.get("id"))
         if key == "tool_call_result":
             origin = value.get("origin")
-            call = origin if isinstance(origin, Mapping) else {}
+            call = origin if isinstance(origin, dict) else {}
             return conversation.result(
                 value.get("result"),
                 call_id=call.get("id"),
@@ -190,7 +198,7 @@ def is_llama_index(data: Json) -> bool:
     """Return whether messages have `additional_kwargs`, and blocks with a `block_type` (older ones: content)."""
     messages, _ = messages_of(data)
     return bool(messages) and all(
-        "role" in message and isinstance(message.get("additional_kwargs"), Mapping) for message in messages
+        "role" in message and isinstance(message.get("additional_kwargs"), dict) for message in messages
     )
 
 
@@ -225,7 +233,7 @@ def _add_llama_index(conversation: Conversation, message: Line, place: str) -> N
     if not any(kind.get("block_type") == "tool_call" for kind in mappings(message.get(key))):
         for index, call in enumerate(mappings(more.get("tool_calls"))):
             function = call.get("function")
-            inner = function if isinstance(function, Mapping) else call
+            inner = function if isinstance(function, dict) else call
             made = conversation.call(inner.get("name"), inner.get("arguments"), call.get("id"))
             pieces.append((made, f"{place}.additional_kwargs.tool_calls[{index}]"))
     add_turn(conversation, role, pieces, place)
@@ -237,12 +245,15 @@ _AUTOGEN_TEXTS = frozenset(
     {"TextMessage", "UserMessage", "AssistantMessage", "SystemMessage", "MultiModalMessage", "StopMessage"}
     | {"HandoffMessage", "ToolCallSummaryMessage", "StructuredMessage"}
 )
+_OLD_ROLES = ("system", "user", "assistant")
 _AUTOGEN_CALLS = frozenset({"ToolCallRequestEvent", "ToolCallExecutionEvent", "FunctionExecutionResultMessage"})
 
 
 def is_autogen(data: Json) -> bool:
-    """Return whether messages have a type that AutoGen has, and a speaker as `source`."""
+    """Return whether messages have a type that AutoGen has, or results of calls in one message (before 0.4)."""
     messages, _ = messages_of(data)
+    if any(map(has_tool_responses, messages)):
+        return all("role" in message for message in messages)
     kinds = [text_of(message.get("type")) for message in messages]
     return (
         bool(messages)
@@ -252,6 +263,11 @@ def is_autogen(data: Json) -> bool:
             for kind, message in zip(kinds, messages, strict=True)
         )
     )
+
+
+def has_tool_responses(message: Line) -> bool:
+    """Return whether a message has the results of all calls of a turn, as AutoGen had them before 0.4."""
+    return message.get("role") == "tool" and bool(mappings(message.get("tool_responses")))
 
 
 def _autogen_part(conversation: Conversation, block: Line) -> AnyPart | None:
@@ -267,20 +283,54 @@ def _autogen_part(conversation: Conversation, block: Line) -> AnyPart | None:
     return _inline("image/png", block.get("data"), block.get("url")) if "data" in block else None
 
 
-def _add_autogen(conversation: Conversation, message: Line, place: str) -> None:
-    kind, content = text_of(message.get("type")), message.get("content")
-    if kind == "ThoughtEvent":
-        conversation.add("assistant", [(Reasoning(text_of(content)), f"{place}.content")], place)
+def _read_autogen(data: Json) -> Request:
+    """Read the messages. A thought is an event of its own before the calls or the text of the same answer."""
+    messages, root = messages_of(data)
+    conversation, thoughts = Conversation(AUTOGEN), list[Piece]()
+    for index, message in enumerate(items(messages, AUTOGEN, root)):
+        place = f"{root}[{index}]"
+        if text_of(message.get("type")) == "ThoughtEvent":
+            thoughts.append((Reasoning(text_of(message.get("content"))), f"{place}.content"))
+        elif _is_answer(message):
+            _add_autogen(conversation, message, place, thoughts)
+            thoughts = []
+        else:
+            conversation.add("assistant", thoughts, place)
+            _add_autogen(conversation, message, place)
+            thoughts = []
+    conversation.add("assistant", thoughts, root)
+    return conversation.finish(metadata=left_over(data, _MESSAGE_KEYS) if isinstance(data, dict) else None)
+
+
+def _is_answer(message: Line) -> bool:
+    return _autogen_role(message) == "assistant" and text_of(message.get("type")) in _AUTOGEN_TEXTS | _AUTOGEN_CALLS
+
+
+def _autogen_role(message: Line) -> Role:
+    kind = message.get("type")
+    if kind == "SystemMessage":
+        return "system"
+    return "user" if message.get("source") == "user" or kind == "UserMessage" else "assistant"
+
+
+def _add_autogen(conversation: Conversation, message: Line, place: str, thoughts: Sequence[Piece] = ()) -> None:
+    if has_tool_responses(message):
+        where = f"{place}.tool_responses"
+        for index, answer in enumerate(items(message["tool_responses"], AUTOGEN, where)):
+            add_message(conversation, {**answer, "role": "tool"}, f"{where}[{index}]")
         return
+    if "role" in message:
+        add_message(conversation, message, place)
+        return
+    kind, content = text_of(message.get("type")), message.get("content")
     if kind not in _AUTOGEN_TEXTS | _AUTOGEN_CALLS:
         conversation.leave_out(f"events of the kind {kind!r}", "they are not part of the conversation")
         return
-    role: Role = "user" if message.get("source") == "user" or kind == "UserMessage" else "assistant"
-    pieces: list[Piece] = []
+    pieces = list(thoughts)
     if text_of(message.get("thought")):
         pieces.append((Reasoning(message["thought"]), f"{place}.thought"))
     pieces += read_blocks(conversation, content, f"{place}.content", _autogen_part)
-    add_turn(conversation, "system" if kind == "SystemMessage" else role, pieces, place)
+    add_turn(conversation, _autogen_role(message), pieces, place)
 
 
 # ── LangChain4j ──
@@ -301,7 +351,7 @@ def _langchain4j_part(_conversation: Conversation, block: Line) -> AnyPart | Non
         return Text(text_of(block.get("text")))
     key = {"IMAGE": "image", "AUDIO": "audio", "PDF": "pdfFile"}.get(text_of(block.get("type")))
     inner = None if key is None else block.get(key)
-    if not isinstance(inner, Mapping):
+    if not isinstance(inner, dict):
         return None
     kind = inner.get("mimeType") or ("application/pdf" if block["type"] == "PDF" else None)
     return _inline(kind, inner.get("base64Data"), inner.get("url"))
@@ -402,8 +452,16 @@ _LLAMA_INDEX_KEYS = messages_in(
     )
 )
 _AUTOGEN_BLOCKS = keys("call_id content name is_error arguments id data url")
-_AUTOGEN_MESSAGE = keys("type source thought", content=_AUTOGEN_BLOCKS)
-_AUTOGEN_KEYS = messages_in(_AUTOGEN_MESSAGE, llm_context=keys(messages=_AUTOGEN_MESSAGE))
+_AUTOGEN_ANSWERS = keys("role name tool_call_id content", tool_responses=keys("role tool_call_id content"))
+_AUTOGEN_MESSAGE = structs.replace(
+    MESSAGE_KEYS,
+    names=frozenset({"role", "type", "source", "thought", "content"}),
+    inner=(("content", _AUTOGEN_BLOCKS),),
+    kinds={**MESSAGE_KEYS.kinds, "tool": _AUTOGEN_ANSWERS, **dict.fromkeys(_OLD_ROLES, OTHER_KEYS)},
+)
+_AUTOGEN_KEYS = messages_in(
+    _AUTOGEN_MESSAGE, chat_history=_AUTOGEN_MESSAGE, llm_context=keys(messages=_AUTOGEN_MESSAGE)
+)
 _LANGCHAIN4J_FILE = keys("mimeType base64Data url")
 _LANGCHAIN4J_KEYS = messages_in(
     keys(
@@ -428,9 +486,7 @@ LLAMA_INDEX_MESSAGES = Dataset(
     keys=_LLAMA_INDEX_KEYS,
     lacks="the tools",
 )
-AUTOGEN_MESSAGES = Dataset(
-    AUTOGEN, is_autogen, lambda data: _read(data, AUTOGEN, _add_autogen), keys=_AUTOGEN_KEYS, lacks="the tools"
-)
+AUTOGEN_MESSAGES = Dataset(AUTOGEN, is_autogen, _read_autogen, keys=_AUTOGEN_KEYS, lacks="the tools")
 LANGCHAIN4J_MESSAGES = Dataset(
     LANGCHAIN4J,
     is_langchain4j,

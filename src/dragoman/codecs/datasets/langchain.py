@@ -15,7 +15,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_MEDIA,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     drop_part,
@@ -27,6 +26,7 @@ from dragoman.codecs.datasets.conversation import (
     result_text,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import keys, kinds_of, merge_keys, messages_in
 from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
@@ -46,10 +46,10 @@ _OURS = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 def _messages(data: Json) -> tuple[Json, str]:
     """Return the messages of a record, and their path: of a list, a prompt value, or a state of LangGraph."""
     root = "$"
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         holder = "kwargs" if data.get("lc") == 1 else "values" if "messages" not in data else ""
         inner = data.get(holder) if holder else data
-        data, root = inner.get("messages") if isinstance(inner, Mapping) else None, "$.messages"
+        data, root = inner.get("messages") if isinstance(inner, dict) else None, "$.messages"
         root = f"$.{holder}.messages" if holder else root
     nested = isinstance(data, list) and bool(data) and isinstance(data[0], list)
     return (data[0], f"{root}[0]") if nested else (data, root)
@@ -68,11 +68,11 @@ def is_message(message: Mapping[str, Json]) -> bool:
 
 def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | None:
     """Return (role, fields) of a message in one of the encodings."""
-    if message.get("lc") == 1 and isinstance(message.get("kwargs"), Mapping):
+    if message.get("lc") == 1 and isinstance(message.get("kwargs"), dict):
         path = message.get("id")
         kind = text_of(path[-1]) if isinstance(path, list) and path else ""
         fields = message["kwargs"]
-    elif isinstance(message.get("data"), Mapping) and isinstance(message.get("type"), str):
+    elif isinstance(message.get("data"), dict) and isinstance(message.get("type"), str):
         kind, fields = message["type"], message["data"]
     elif "content" in message and "role" not in message and not message.keys().isdisjoint(_OWN):  # `model_dump()`
         kind, fields = text_of(message.get("type")), message
@@ -100,7 +100,7 @@ def add_message(conversation: Conversation, message: Mapping[str, Json], place: 
     holder = "" if fields is message else ".kwargs" if "kwargs" in message else ".data"
     _add(conversation, role, fields, place + holder)
     metadata = fields.get("response_metadata")
-    return text_of(metadata.get("model_name", metadata.get("model"))) or None if isinstance(metadata, Mapping) else None
+    return text_of(metadata.get("model_name", metadata.get("model"))) or None if isinstance(metadata, dict) else None
 
 
 def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], place: str) -> None:
@@ -119,7 +119,7 @@ def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], pla
         conversation.add("tool", [(result, place)], place)
         return
     pieces = _content(fields.get("content"), f"{place}.content")
-    texts = _argument_texts(fields)
+    texts: Mapping[str, Json] = _argument_texts(fields)
     for index, call in enumerate(mappings(fields.get("tool_calls"))):
         arguments = texts.get(text_of(call.get("id")), call.get("args"))
         pieces.append((conversation.call(call.get("name"), arguments, call.get("id")), f"{place}.tool_calls[{index}]"))
@@ -140,7 +140,7 @@ def _calls_in_content(fields: Mapping[str, Json]) -> list[tuple[int, Mapping[str
     return [
         (index, block)
         for index, block in enumerate(content if isinstance(content, list) else [])
-        if isinstance(block, Mapping)
+        if isinstance(block, dict)
         and block.get("type") in _CALLS
         and (text_of(block.get("id")) not in known if text_of(block.get("id")) else not listed)
     ]
@@ -152,11 +152,11 @@ _CALLS = ("tool_use", "tool_call")
 def _argument_texts(fields: Mapping[str, Json]) -> dict[str, str]:
     """Return call id -> the exact text of its arguments, for calls with a copy of OpenAI's own entry."""
     kept = fields.get("additional_kwargs")
-    calls = mappings(kept.get("tool_calls")) if isinstance(kept, Mapping) else []
+    calls = mappings(kept.get("tool_calls")) if isinstance(kept, dict) else []
     found = {}
     for call in calls:
         function = call.get("function")
-        if isinstance(function, Mapping) and isinstance(function.get("arguments"), str):
+        if isinstance(function, dict) and isinstance(function.get("arguments"), str):
             found[text_of(call.get("id"))] = function["arguments"]
     return found
 
@@ -169,7 +169,7 @@ def _content(content: Json, place: str) -> list[Piece]:
         where = f"{place}[{index}]"
         if isinstance(block, str):
             pieces.append((Text(block), where))
-        elif isinstance(block, Mapping):
+        elif isinstance(block, dict):
             pieces += [(part, where) for part in _block(block)]
     return pieces
 
@@ -182,7 +182,7 @@ def _block(block: Mapping[str, Json]) -> list[Text | Reasoning | Image | Audio |
         return [Reasoning(text_of(block.get("reasoning")) or text_of(block.get("thinking")))]
     if kind == "image_url":
         image = block.get("image_url")
-        return [media("image/*", image.get("url") if isinstance(image, Mapping) else image)]
+        return [media("image/*", image.get("url") if isinstance(image, dict) else image)]
     if kind in {"image", "audio", "file"}:
         address = text_of(block.get("url"))
         if text_of(block.get("base64")) or text_of(block.get("data")):

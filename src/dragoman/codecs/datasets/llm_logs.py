@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -21,6 +20,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys
 from dragoman.ir import Reasoning, Request, Text
 from dragoman.ir.messages import Role
@@ -32,7 +32,7 @@ _KNOWN = ("chain", "answered_by", "tools")
 
 def is_record(data: Json) -> bool:
     """Return whether this is one conversation: its chain of messages, each with parts."""
-    chain = mappings(data.get("chain")) if isinstance(data, Mapping) else []
+    chain = mappings(data.get("chain")) if isinstance(data, dict) else []
     return bool(chain) and all(isinstance(message.get("parts"), list) for message in chain)
 
 
@@ -63,7 +63,7 @@ def _add_message(conversation: Conversation, role: Role, parts: list[Mapping[str
             content.append((Text(text_of(part.get("text"))), where))
         elif kind == "reasoning":
             content += [(Reasoning(part["text"]), where)] if text_of(part.get("text")) else []
-        elif kind == "attachment" and isinstance(part.get("attachment"), Mapping):
+        elif kind == "attachment" and isinstance(part.get("attachment"), dict):
             content.append((_attachment(part["attachment"]), where))
         else:
             conversation.leave_out(f"content of the kind {kind!r}", "content of this kind is not known")

@@ -8,7 +8,6 @@ from msgspec.structs import force_setattr
 
 from dragoman.codecs.datasets.conversation import (
     Conversation,
-    Dataset,
     Json,
     add_remarks,
     dataset_paths,
@@ -19,8 +18,10 @@ from dragoman.codecs.datasets.conversation import (
     report_settings,
     text_of,
 )
-from dragoman.codecs.datasets.known_keys import Keys, severity_of, unread_keys
+from dragoman.codecs.datasets.dataset import Dataset
+from dragoman.codecs.datasets.known_keys import Keys
 from dragoman.codecs.datasets.trl import add_message
+from dragoman.codecs.datasets.unread_keys import severity_of, unread_keys
 from dragoman.codecs.openai_chat import json_paths
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
 from dragoman.ir import Request
@@ -33,7 +34,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 
 def is_record(data: Json) -> bool:
     """Return whether this is a list of objects with Chat's roles, and no content blocks of another format."""
-    if not isinstance(data, list) or not data or not all(isinstance(message, Mapping) for message in data):
+    if not isinstance(data, list) or not data or not all(isinstance(message, dict) for message in data):
         return False
     return all(text_of(message.get("role")) in _ROLES and _is_chat_content(message) for message in data)
 
@@ -44,6 +45,7 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
         "parts" in message
         or "toolInvocations" in message
         or "additional_kwargs" in message
+        or "tool_responses" in message  # AutoGen
         or not ("content" in message or "tool_calls" in message or "function_call" in message)
     ):
         return False
@@ -77,7 +79,7 @@ def read(data: Json) -> Request:
 
 def _read(messages: list[Mapping[str, Json]]) -> Request:
     # Chat has arguments as JSON text: a list with objects as arguments is read message by message.
-    if any(isinstance(call.get("function"), Mapping) and isinstance(call["function"].get("arguments"), Mapping)
+    if any(isinstance(call.get("function"), dict) and isinstance(call["function"].get("arguments"), dict)
            for message in messages for call in mappings(message.get("tool_calls"))):  # fmt: skip
         conversation = Conversation(NAME)
         for index, message in enumerate(messages):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import groupby
 
 from msgspec import structs
@@ -10,7 +9,6 @@ from msgspec import structs
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -21,6 +19,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys
 from dragoman.codecs.datasets.trl import CALL_ROLES, MESSAGE_KEYS, add_message, content_pieces
 from dragoman.ir import Request, Text
@@ -34,7 +33,7 @@ _RESULT_ROLES = frozenset({"tool_response", "tool", "observation"})
 
 def is_swift(data: Json) -> bool:
     """Return whether messages have a role for calls."""
-    return isinstance(data, Mapping) and any(
+    return isinstance(data, dict) and any(
         text_of(message.get("role")) in CALL_ROLES for message in mappings(data.get("messages"))
     )
 
@@ -65,7 +64,7 @@ def _calls(conversation: Conversation, content: Json, place: str) -> list[Piece]
     """Return the calls in a message: JSON of one or several, or the text of a Python dict."""
     parsed = parse_literal(content) if isinstance(content, str) else content
     found = parsed if isinstance(parsed, list) else [parsed]
-    if not found or not all(isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in found):
+    if not found or not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in found):
         raise refuse(SWIFT, place, "JSON of a call or of a list of calls", content)
     return [(conversation.call(call["name"], call.get("arguments"), call.get("id")), place) for call in found]
 
@@ -75,13 +74,13 @@ def _calls(conversation: Conversation, content: Json, place: str) -> list[Piece]
 
 def is_nemotron(data: Json) -> bool:
     """Return whether `input` are messages, and `output` is the text that answers them."""
-    given = data.get("input") if isinstance(data, Mapping) else None
+    given = data.get("input") if isinstance(data, dict) else None
     return (
-        isinstance(data, Mapping)
+        isinstance(data, dict)
         and isinstance(data.get("output"), str)
         and isinstance(given, list)
         and bool(given)
-        and all(isinstance(message, Mapping) and "role" in message for message in given)
+        and all(isinstance(message, dict) and "role" in message for message in given)
         and not any(key in data for key in ("messages", "traceId", "model"))
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from msgspec.structs import force_setattr
 
 from dragoman.codecs.datasets.conversation import (
-    Dataset,
     Json,
     items,
     mappings,
@@ -15,6 +14,7 @@ from dragoman.codecs.datasets.conversation import (
     report_settings,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.openai_responses.json_paths import request_paths as responses_paths
 from dragoman.codecs.openai_responses.request import decode_request, encode_request
 from dragoman.ir import Request
@@ -62,7 +62,7 @@ request_paths = paths_by_line(responses_paths)
 
 def _raw(item: Mapping[str, Json]) -> Json:
     raw = item.get("raw_item")
-    return raw if isinstance(raw, Mapping) else item
+    return raw if isinstance(raw, dict) else item
 
 
 def write(request: Request, log: LossLog) -> Json:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import Raw, structs
 
-from dragoman.codecs.datasets.conversation import Dataset, Json, add_remarks, items, refuse
-from dragoman.codecs.datasets.known_keys import severity_of
+from dragoman.codecs.datasets.conversation import Json, add_remarks, items, refuse
+from dragoman.codecs.datasets.dataset import Dataset
+from dragoman.codecs.datasets.unread_keys import severity_of
 from dragoman.codecs.openai_chat import json_paths
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
 from dragoman.ir import Request
@@ -26,20 +27,20 @@ _WEIGHTS, _REJECTED, _PAIR = "~weights", "~rejected", "~pair"
 
 def is_record(data: Json) -> bool:
     """Return whether these are Chat messages without a model, or a preference pair."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return False
-    if isinstance(data.get("input"), Mapping) and any(key in data for key in _PREFERRED):
+    if isinstance(data.get("input"), dict) and any(key in data for key in _PREFERRED):
         return True
     messages = data.get("messages")
     return (
         "model" not in data
         and isinstance(messages, list)
-        and any(isinstance(message, Mapping) and "weight" in message for message in messages)
+        and any(isinstance(message, dict) and "weight" in message for message in messages)
     )
 
 
 def read(data: Json) -> Request:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise refuse(NAME, "$", "an object", data)
     body, notes = (dict(data["input"]), _pair_notes(data)) if _is_pair(data) else (dict(data), {})
     if notes:
@@ -78,7 +79,7 @@ def _report_pair(request: Request, data: Mapping[str, Json]) -> None:
 
 
 def _is_pair(data: Mapping[str, Json]) -> bool:
-    return isinstance(data.get("input"), Mapping) and any(key in data for key in _PREFERRED)
+    return isinstance(data.get("input"), dict) and any(key in data for key in _PREFERRED)
 
 
 def _pair_notes(data: Mapping[str, Json]) -> dict[str, Raw]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -19,6 +18,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import keys, kinds_of
 from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
 from dragoman.codecs.shared_tools import texts
@@ -38,7 +38,7 @@ def is_record(data: Json) -> bool:
 
 def _is_classic(event: Mapping[str, Json]) -> bool:
     """Return whether this is an event of the versions before 1: an action or an observation of a source."""
-    has_values = isinstance(event.get("args"), Mapping) or isinstance(event.get("extras"), Mapping)
+    has_values = isinstance(event.get("args"), dict) or isinstance(event.get("extras"), dict)
     return "source" in event and has_values and ("action" in event or "observation" in event)
 
 
@@ -47,7 +47,7 @@ def read(data: Json) -> Request:
     if any(map(_is_classic, mappings(data))):
         return _read_classic(conversation, items(data, NAME, "$"))
     events = _visible_events(conversation, items(data, NAME, "$"))
-    tools: list[ToolDefinition] = []
+    tools: Sequence[ToolDefinition] = ()
     turns: list[Piece] = []
     answer: Json = None
     for place, event in events:
@@ -64,7 +64,7 @@ def read(data: Json) -> Request:
             tools = read_tools(event.get("tools"))
         elif kind == "MessageEvent":
             message = event.get("llm_message", event.get("message"))
-            inner = message if isinstance(message, Mapping) else {}
+            inner = message if isinstance(message, dict) else {}
             role = "assistant" if inner.get("role") == "assistant" else "user"
             conversation.add(role, [(part, place) for part in _parts(inner.get("content"))], place)  # type: ignore[arg-type]
         elif kind in _RESULTS:
@@ -107,7 +107,7 @@ def _action(conversation: Conversation, event: Mapping[str, Json], place: str) -
     if thought:
         pieces.append((Text(thought), place))
     call = event.get("tool_call")
-    called = call if isinstance(call, Mapping) else {}
+    called = call if isinstance(call, dict) else {}
     name = called.get("name") or event.get("tool_name")
     made = conversation.call(name, called.get("arguments"), called.get("id") or event.get("tool_call_id"))
     return [*pieces, (made, place)]
@@ -116,8 +116,8 @@ def _action(conversation: Conversation, event: Mapping[str, Json], place: str) -
 def _add_result(conversation: Conversation, event: Mapping[str, Json], place: str) -> None:
     observation = event.get("observation")
     refused = event.get("kind") != "ObservationEvent"
-    failed = refused or (isinstance(observation, Mapping) and observation.get("is_error") is True)
-    parts = _parts(observation.get("content")) if isinstance(observation, Mapping) else []
+    failed = refused or (isinstance(observation, dict) and observation.get("is_error") is True)
+    parts = _parts(observation.get("content")) if isinstance(observation, dict) else []
     if not failed and any(isinstance(part, Image) for part in parts):
         shown = conversation.parts_result(parts, call_id=event.get("tool_call_id"), name=event.get("tool_name"))
         conversation.add("tool", [(shown, place)], place)
@@ -133,7 +133,7 @@ def _add_result(conversation: Conversation, event: Mapping[str, Json], place: st
 
 
 def _observation_text(observation: Json) -> Json:
-    if isinstance(observation, Mapping):
+    if isinstance(observation, dict):
         content = observation.get("content", observation.get("output"))
         return _text(content) if content is not None else observation
     return observation
@@ -144,13 +144,13 @@ def _observation_text(observation: Json) -> Json:
 
 def _read_classic(conversation: Conversation, events: list[Mapping[str, Json]]) -> Request:
     """Read actions and observations. The arguments of calls are in the model's answer, kept with the first action."""
-    tools: list[ToolDefinition] = []
+    tools: Sequence[ToolDefinition] = ()
     answered = set[str]()
     for index, event in enumerate(events):
         place, action, args = f"$[{index}]", text_of(event.get("action")), event.get("args")
-        values: Mapping[str, Json] = args if isinstance(args, Mapping) else {}
+        values: Mapping[str, Json] = args if isinstance(args, dict) else {}
         metadata = event.get("tool_call_metadata")
-        called: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
+        called: Mapping[str, Json] = metadata if isinstance(metadata, dict) else {}
         if called and action:
             _add_answer(conversation, called, answered, place)
         elif called and "observation" in event:
@@ -177,9 +177,9 @@ _NOT_CALLS = frozenset({"message", "system", "change_agent_state", "recall", "nu
 def _add_answer(conversation: Conversation, called: Mapping[str, Json], answered: set[str], place: str) -> None:
     """Add the answer that an action came in; its other actions refer to the same answer."""
     body = called.get("model_response")
-    choices = mappings(body.get("choices")) if isinstance(body, Mapping) else []
+    choices = mappings(body.get("choices")) if isinstance(body, dict) else []
     message = choices[0].get("message") if choices else None
-    if not isinstance(message, Mapping) or not isinstance(body, Mapping):
+    if not isinstance(message, dict) or not isinstance(body, dict):
         raise refuse(NAME, f"{place}.tool_call_metadata", "the answer of the model", message)
     if text_of(body.get("id")) not in answered:
         answered.add(text_of(body.get("id")))
@@ -203,7 +203,7 @@ def _parts(content: Json) -> list[Text | Image]:
 
 
 def _text(content: Json) -> str:
-    if isinstance(content, Mapping):
+    if isinstance(content, dict):
         return text_of(content.get("text"))
     if isinstance(content, list):
         return "\n".join(text_of(part.get("text")) for part in mappings(content))
@@ -214,7 +214,7 @@ _TEXT_KEYS = keys("type text")
 _CONTENT_KEYS = keys("type text image_urls")
 _OBSERVATION = structs.replace(
     keys("kind output is_error", content=_CONTENT_KEYS),
-    is_kept=lambda found: isinstance(found, Mapping) and found.get("content", found.get("output")) is None,
+    is_kept=lambda found: isinstance(found, dict) and found.get("content", found.get("output")) is None,
 )
 _KEYS = kinds_of(
     "kind",

@@ -18,7 +18,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     add_remarks,
@@ -34,7 +33,9 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
-from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of, step_into, unread_keys
+from dragoman.codecs.datasets.dataset import Dataset
+from dragoman.codecs.datasets.known_keys import Keys, all_keys, keys, kinds_of
+from dragoman.codecs.datasets.unread_keys import step_into, unread_keys
 from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.ir.values import compact_text, parse_json
@@ -73,14 +74,14 @@ _OF_PROVIDER = frozenset({"server_tool_call", "server_tool_call_response"})
 
 
 def _attributes(data: Json) -> Mapping[str, Json] | None:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return None
     inner = data.get("attributes")
     if isinstance(inner, list):  # OTLP as JSON: a list of keys and typed values
         return _nest_attributes(
             {text_of(entry.get("key")): _otlp_value(entry.get("value")) for entry in mappings(inner)}
         )
-    if isinstance(inner, Mapping):
+    if isinstance(inner, dict):
         return _nest_attributes({key: value for _, key, value in _flatten(inner, "$.attributes")})
     return _nest_attributes({key.removeprefix(_COLUMN): value for _, key, value in _flatten(data, "$")})
 
@@ -100,7 +101,7 @@ def _flatten(attributes: Mapping[str, Json], root: str) -> Iterator[tuple[str, s
 
 def _leaves(value: Json, path: str, name: str) -> Iterator[tuple[str, str, Json]]:
     inner: Iterator[tuple[str | int, Json]] | None = None
-    if isinstance(value, Mapping) and value and not name.endswith(_WHOLE_VALUES):
+    if isinstance(value, dict) and value and not name.endswith(_WHOLE_VALUES):
         inner = iter(value.items())
     elif isinstance(value, list) and mappings(value):
         inner = iter(enumerate(value))
@@ -115,7 +116,7 @@ _WHOLE_VALUES = ("arguments", "parameters", "json_schema", "content")
 
 
 def _otlp_value(value: Json) -> Json:
-    return next(iter(value.values()), None) if isinstance(value, Mapping) else value
+    return next(iter(value.values()), None) if isinstance(value, dict) else value
 
 
 _FLAT = re.compile(
@@ -137,7 +138,7 @@ def _nest_attributes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:
         elif (found := _FLAT_TOOL.fullmatch(key)) is not None:
             schema = _parse_parameters(value, found["field"])
             field = found["field"].replace("json_schema", "parameters")
-            whole = schema if found["field"] == "json_schema" and isinstance(schema, Mapping) else {field: schema}
+            whole = schema if found["field"] == "json_schema" and isinstance(schema, dict) else {field: schema}
             flat[_TOOLS].setdefault(int(found["index"]), {}).update(whole)
     if not flat[_INPUT] and not flat[_OUTPUT]:
         return attributes
@@ -214,7 +215,7 @@ def _unread_keys(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
             for index, entry in enumerate(mappings(given))
         ]
     else:
-        found = [*_flatten(given, "$.attributes")] if isinstance(given, Mapping) else [*_flatten(data, "$")]
+        found = [*_flatten(given, "$.attributes")] if isinstance(given, dict) else [*_flatten(data, "$")]
     for path, column, value in found:
         key = column.removeprefix(_COLUMN)
         if not _is_read(key):
@@ -222,7 +223,7 @@ def _unread_keys(data: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
         elif key.endswith("json_schema"):
             tool = _parse_parameters(value, "json_schema")
             yield from ((path + inner[1:], name) for inner, name, _ in unread_keys(tool, TOOL_KEYS))
-    if isinstance(given, list | Mapping):
+    if isinstance(given, list | dict):
         yield from ((step_into("$", key), key) for key in data if key != "attributes")
 
 
@@ -241,7 +242,7 @@ def _place_of(key: str, data: Mapping[str, Json]) -> str:
     for index, entry in enumerate(mappings(given)):
         if entry.get("key") == key:
             value = entry.get("value")
-            kind = next(iter(value), "") if isinstance(value, Mapping) else ""
+            kind = next(iter(value), "") if isinstance(value, dict) else ""
             return f"$.attributes[{index}].value" + (f".{kind}" if kind else "")
     return "$.attributes"
 

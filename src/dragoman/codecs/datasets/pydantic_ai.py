@@ -9,7 +9,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_MEDIA,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     arguments_value,
@@ -22,6 +21,7 @@ from dragoman.codecs.datasets.conversation import (
     result_value,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.ir import (
     AnyPart,
@@ -119,15 +119,15 @@ def _user_content(content: Json, place: str) -> list[Piece]:
         where = f"{place}.content[{index}]"
         if isinstance(item, str):
             pieces.append((Text(item), where))
-        elif isinstance(item, Mapping) and item.get("kind") == "binary":
+        elif isinstance(item, dict) and item.get("kind") == "binary":
             kind = text_of(item.get("media_type"))
             pieces.append((media(kind, f"data:{kind};base64,{_standard(text_of(item.get('data')))}"), where))
-        elif isinstance(item, Mapping) and isinstance(item.get("url"), str):
+        elif isinstance(item, dict) and isinstance(item.get("url"), str):
             kind = text_of(item.get("kind")).removesuffix("-url")
             pieces.append(
                 (media({"image": "image/*", "audio": "audio/*"}.get(kind, "application/*"), item["url"]), where)
             )
-        elif not isinstance(item, Mapping) or item.get("kind") != "cache-point":  # no content
+        elif not isinstance(item, dict) or item.get("kind") != "cache-point":  # no content
             raise refuse(NAME, where, "text, a URL or bytes", item)
     return pieces
 

@@ -18,7 +18,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     Placeholders,
@@ -40,7 +39,9 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
+from dragoman.codecs.datasets.tagged_calls import has_call_tags
 from dragoman.codecs.datasets.trl import content_pieces
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
@@ -55,7 +56,7 @@ _CALL = frozenset({"function_call", "function-call", "tool_call"})
 
 def turns_of(data: Json) -> Json:
     """Return the turns of a record: `conversations`, or `items` in older files."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return None
     found = data.get("conversations", data.get("items"))
     turns = mappings(found)
@@ -68,10 +69,6 @@ def is_record(data: Json) -> bool:
     if turns is None or "[func1(" in text_of(data.get("system")):  # ToolACE has calls in the text
         return False
     return not any(has_call_tags(text_of(turn.get("value"))) for turn in turns)
-
-
-def has_call_tags(text: str) -> bool:
-    return "<tool_call>" in text or "<tool_response>" in text
 
 
 def read(data: Json) -> Request:

@@ -15,7 +15,6 @@ from dragoman.codecs.datasets import langchain
 from dragoman.codecs.datasets.conversation import (
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     mappings,
     media,
@@ -23,6 +22,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.frameworks import add_turn, read_blocks
 from dragoman.codecs.datasets.known_keys import keys, merge_keys, messages_in
 from dragoman.codecs.datasets.trl import MESSAGE_KEYS, add_message
@@ -35,20 +35,20 @@ LANGSMITH, LANGFUSE = "langsmith", "langfuse"
 
 def is_langsmith(data: Json) -> bool:
     """Return whether this is a run of a model with its messages; other runs (chains, tools) hold any value."""
-    return isinstance(data, Mapping) and data.get("run_type") == "llm" and bool(_messages(_logged(data.get("inputs"))))
+    return isinstance(data, dict) and data.get("run_type") == "llm" and bool(_messages(_logged(data.get("inputs"))))
 
 
 def read_langsmith(data: Json) -> Request:
     extra = data.get("extra")
-    found = extra.get("invocation_params") if isinstance(extra, Mapping) else None
-    parameters: Mapping[str, Json] = found if isinstance(found, Mapping) else {}
+    found = extra.get("invocation_params") if isinstance(extra, dict) else None
+    parameters: Mapping[str, Json] = found if isinstance(found, dict) else {}
     model = parameters.get("model", parameters.get("model_name"))
     return _read(LANGSMITH, data, "inputs", "outputs", model, parameters.get("tools"))
 
 
 def is_langfuse(data: Json) -> bool:
     """Return whether this is a generation with its messages; other observations hold any value."""
-    is_generation = isinstance(data, Mapping) and data.get("type") == "GENERATION"
+    is_generation = isinstance(data, dict) and data.get("type") == "GENERATION"
     return is_generation and bool(_messages(_logged(data.get("input"))))
 
 
@@ -68,10 +68,10 @@ def _logged(value: Json) -> Json:
 
 def _messages(logged: Json) -> list[Mapping[str, Json]]:
     """Return the messages that were sent: as a list, or in a body; none if there are several prompts."""
-    found = logged.get("messages") if isinstance(logged, Mapping) else logged
+    found = logged.get("messages") if isinstance(logged, dict) else logged
     if isinstance(found, list) and _is_batch(found):
         found = found[0]
-    is_list = isinstance(found, list) and all(isinstance(one, Mapping) and _is_message(one) for one in found)
+    is_list = isinstance(found, list) and all(isinstance(one, dict) and _is_message(one) for one in found)
     return mappings(found) if is_list else []
 
 
@@ -88,20 +88,20 @@ def _answers(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
     """Return the messages of the first answer, which is a message, a body of Chat, or generations of LangChain."""
     if isinstance(logged, str):
         return [(place, {"role": "assistant", "content": logged})]
-    if not isinstance(logged, Mapping):
+    if not isinstance(logged, dict):
         return _with_paths(mappings(logged), place)
     if _is_message(logged):
         return [(place, logged)]
     where, choice = (*_choices(logged, place), (place, logged))[0]
     message = choice.get("message")
-    if isinstance(message, Mapping):
+    if isinstance(message, dict):
         return [(f"{where}.message", message)]
     return _with_paths(mappings(logged.get("messages")), f"{place}.messages")
 
 
 def _choices(logged: Json, place: str) -> list[tuple[str, Mapping[str, Json]]]:
     """Return the answers to choose from: generations of LangChain, or choices of Chat."""
-    if not isinstance(logged, Mapping):
+    if not isinstance(logged, dict):
         return []
     generations = logged.get("generations")
     listed = generations[0] if isinstance(generations, list) and generations else None
@@ -116,7 +116,7 @@ def _with_paths(found: list[Mapping[str, Json]], place: str) -> list[tuple[str, 
 
 def _read(name: str, data: Json, given: str, got: str, model: Json, tools: Json = None) -> Request:
     passed, received = _logged(data[given]), _logged(data.get(got))
-    body = passed if isinstance(passed, Mapping) else {}
+    body = passed if isinstance(passed, dict) else {}
     conversation = Conversation(name, read_tools(body.get("tools") or tools))
     if system := _text_of_system(body.get("system")):
         conversation.add("system", [(Text(system), f"$.{given}.system")], f"$.{given}.system")
@@ -171,7 +171,7 @@ def _block(conversation: Conversation, block: Mapping[str, Json]) -> AnyPart | N
         value = "\n".join(filter(None, texts)) if isinstance(content, list) else content
         return conversation.result(value or "", call_id=block.get("tool_use_id"), is_error=failed)
     source = block.get("source")
-    if kind in {"image", "document"} and isinstance(source, Mapping):
+    if kind in {"image", "document"} and isinstance(source, dict):
         mime = text_of(source.get("media_type")) or ("image/*" if kind == "image" else None)
         data, address = text_of(source.get("data")), text_of(source.get("url"))
         return media(mime, data_url(mime or "", data) if data else address) if data or address else None

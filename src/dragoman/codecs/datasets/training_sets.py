@@ -17,7 +17,6 @@ from dragoman.codecs.datasets.conversation import (
     CALL_KEYS,
     TOOL_KEYS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     items,
@@ -27,6 +26,7 @@ from dragoman.codecs.datasets.conversation import (
     refuse,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of
 from dragoman.codecs.datasets.sharegpt import TURN_KEYS, turns_of
 from dragoman.codecs.datasets.trl import content_pieces
@@ -41,9 +41,7 @@ ALPACA, GLAIVE, XLAM, TOOLACE, OPENASSISTANT = "alpaca", "glaive", "xlam", "tool
 
 def is_alpaca(data: Json) -> bool:
     """Return whether this is an instruction with its output, both as text."""
-    return (
-        isinstance(data, Mapping) and isinstance(data.get("instruction"), str) and isinstance(data.get("output"), str)
-    )
+    return isinstance(data, dict) and isinstance(data.get("instruction"), str) and isinstance(data.get("output"), str)
 
 
 def read_alpaca(data: Json) -> Request:
@@ -77,7 +75,7 @@ _END = "<|endoftext|>"
 
 def is_glaive(data: Json) -> bool:
     """Return whether this is a chat as text, with the speakers of Glaive."""
-    return isinstance(data, Mapping) and text_of(data.get("chat")).lstrip().startswith("USER:")
+    return isinstance(data, dict) and text_of(data.get("chat")).lstrip().startswith("USER:")
 
 
 def read_glaive(data: Json) -> Request:
@@ -99,7 +97,7 @@ def read_glaive(data: Json) -> Request:
     return conversation.finish(metadata=left_over(data, ("system", "chat")))
 
 
-def _concatenated_tools(system: str) -> list[ToolDefinition]:
+def _concatenated_tools(system: str) -> Sequence[ToolDefinition]:
     """Return the functions that stand in a text one after the other, without commas between them."""
     decoder, found, start = msgspec.json.Decoder(), list[Json](), system.find("\n{")
     while start >= 0:
@@ -134,7 +132,7 @@ def _object_ends(text: str, start: int) -> Iterator[int]:
 
 def is_xlam(data: Json) -> bool:
     """Return whether this is a query with its calls and tools, as JSON text."""
-    return isinstance(data, Mapping) and all(key in data for key in ("query", "answers", "tools"))
+    return isinstance(data, dict) and all(key in data for key in ("query", "answers", "tools"))
 
 
 def read_xlam(data: Json) -> Request:
@@ -160,7 +158,7 @@ def _parse(value: Json, name: str, place: str) -> Json:
 def _flat_tool(tool: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return a tool with a schema of its parameters, which are a flat map in this set."""
     parameters = tool.get("parameters")
-    if not isinstance(parameters, Mapping) or not all(isinstance(one, Mapping) for one in parameters.values()):
+    if not isinstance(parameters, dict) or not all(isinstance(one, dict) for one in parameters.values()):
         return tool
     needed = [
         name for name, one in parameters.items() if "optional" not in text_of(one.get("type")) and "default" not in one
@@ -198,7 +196,7 @@ def read_toolace(data: Json) -> Request:
     return conversation.finish(metadata=left_over(data, ("system", "conversations")))
 
 
-def _listed_tools(system: str) -> list[ToolDefinition]:
+def _listed_tools(system: str) -> Sequence[ToolDefinition]:
     """Return the functions of the first JSON list of objects in a text."""
     start = system.find("[{")
     if start < 0:
@@ -288,8 +286,8 @@ def _keywords(text: str) -> dict[str, Json] | None:
 
 def is_openassistant(data: Json) -> bool:
     """Return whether this is a tree of messages, with its root as the prompt."""
-    root = data.get("prompt") if isinstance(data, Mapping) and "message_tree_id" in data else None
-    return isinstance(root, Mapping) and isinstance(root.get("replies"), list)
+    root = data.get("prompt") if isinstance(data, dict) and "message_tree_id" in data else None
+    return isinstance(root, dict) and isinstance(root.get("replies"), list)
 
 
 def read_openassistant(data: Json) -> Request:
@@ -305,7 +303,7 @@ def read_openassistant(data: Json) -> Request:
         replies = [
             (index, reply)
             for index, reply in enumerate(answers if isinstance(answers, list) else ())
-            if isinstance(reply, Mapping)
+            if isinstance(reply, dict)
         ]
         if len(replies) > 1:
             conversation.leave_out("other replies", "a conversation is one path of the tree: the one ranked best")

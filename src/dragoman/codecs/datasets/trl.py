@@ -14,7 +14,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     Placeholders,
@@ -38,7 +37,9 @@ from dragoman.codecs.datasets.conversation import (
     text_of,
     write_tools,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import all_keys, keys, kinds_of, texts_of
+from dragoman.codecs.datasets.tagged_calls import tagged_column
 from dragoman.ir import Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import Role
 from dragoman.losses import LossLog
@@ -59,7 +60,7 @@ def is_record(data: Json) -> bool:
 
     Calls in the messages have a type, and objects as arguments.
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict) or tagged_column(data) is not None:  # Hermes
         return False
     if any(_is_conversation(data.get(key)) for key in ("conversation", "conversations")):  # the model is a column
         return "messages" not in data
@@ -71,11 +72,24 @@ def is_record(data: Json) -> bool:
         return True
     if any(_is_conversation(data.get(key)) for key in ("prompt", "completion", "chosen")):
         return True
+    if isinstance(data.get("images"), list) and any(map(_has_placeholder, mappings(data.get("messages")))):
+        return True
     calls = [call for message in mappings(data.get("messages")) for call in mappings(message.get("tool_calls"))]
     return any(
-        (call.get("type") == "function" and isinstance(_function(call).get("arguments"), Mapping)) or _is_flat(call)
+        (call.get("type") == "function" and isinstance(_function(call).get("arguments"), dict)) or _is_flat(call)
         for call in calls
     ) and not any(isinstance(call.get("function"), str) for call in calls)  # Inspect
+
+
+def _has_placeholder(message: Mapping[str, Json]) -> bool:
+    """Return whether a message has a block that stands for an image of the list beside the messages."""
+    return any(
+        block.get("type") == "image" and not any(block.get(key) for key in _IMAGE_KEYS)
+        for block in mappings(message.get("content"))
+    )
+
+
+_IMAGE_KEYS = ("source", "url", "image", "image_url")
 
 
 def _is_flat(call: Mapping[str, Json]) -> bool:
@@ -89,7 +103,7 @@ def _are_packed(tools: Json) -> bool:
 
 
 def _is_conversation(value: Json) -> bool:
-    messages = mappings([value] if isinstance(value, Mapping) else value)
+    messages = mappings([value] if isinstance(value, dict) else value)
     return bool(messages) and all(_is_message(message) for message in messages)
 
 
@@ -102,7 +116,7 @@ def _is_message(message: Mapping[str, Json]) -> bool:
 
 
 def read(data: Json) -> Request:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise refuse(NAME, "$", "an object", data)
     tools, images = read_tools(data.get("tools")), Placeholders(NAME, data.get("images"))
     conversation = Conversation(NAME, tools)
@@ -111,7 +125,7 @@ def read(data: Json) -> Request:
         raise refuse(NAME, "$.messages", "a conversation", data.get("messages"))
     repeated = [key for key in ("messages", "prompt") if key in keys and _begins(data.get("chosen"), data[key])]
     for key in (key for key in keys if key not in repeated):  # some sets repeat the prompt in both answers
-        messages = [data[key]] if isinstance(data[key], Mapping) else data[key]
+        messages = [data[key]] if isinstance(data[key], dict) else data[key]
         for index, message in enumerate(items(messages, NAME, f"$.{key}")):
             place = f"$.{key}" if messages is not data[key] else f"$.{key}[{index}]"
             add_message(conversation, message, place, images)
@@ -150,14 +164,14 @@ def add_message(
         made = conversation.call(function.get("name"), function.get("arguments"), call.get("id"))
         pieces.append((made, f"{place}.tool_calls[{index}]"))
     legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
+    if isinstance(legacy, dict):
         pieces.append((conversation.call(legacy.get("name"), legacy.get("arguments")), f"{place}.function_call"))
     conversation.add(role, pieces, place, name=text_of(message.get("name")) or None)
 
 
 def _function(call: Mapping[str, Json]) -> Mapping[str, Json]:
     function = call.get("function")
-    return function if isinstance(function, Mapping) else call
+    return function if isinstance(function, dict) else call
 
 
 def _thoughts(message: Mapping[str, Json], place: str) -> list[Piece]:
@@ -183,7 +197,7 @@ def content_pieces(
             pieces.append((Text(text_of(part.get("text"))), where))
         elif kind == "image_url":
             image = part.get("image_url")
-            pieces.append((media("image/*", image.get("url") if isinstance(image, Mapping) else image), where))
+            pieces.append((media("image/*", image.get("url") if isinstance(image, dict) else image), where))
         elif kind == "image" and (text_of(part.get("url")) or text_of(part.get("image"))):
             pieces.append((media("image/*", part.get("url") or part.get("image")), where))
         elif kind == "image" and images and (listed := images.next()) is not None:
@@ -267,17 +281,18 @@ def _write_message(message: Message, log: LossLog, *, ids: bool, placeholders: b
     return found
 
 
-_MESSAGE_KEYS = keys(
+OTHER_KEYS = keys(
     "role name tool_call_id reasoning_content thinking reasoning",
     content=keys("type text url image", image_url=keys("url")),
     tool_calls=keys("id type name arguments", function=keys("name arguments")),
     function_call=keys("name arguments"),
 )
+"""Of messages that are no results."""
 _RESULT_KEYS = keys("name tool_call_id", content=texts_of())
 MESSAGE_KEYS = kinds_of(
     "role",
     {"tool function ipython tool_call function_call tool_response observation": _RESULT_KEYS},
-    _MESSAGE_KEYS,
+    OTHER_KEYS,
 )
 """What `add_message` reads. Results may be any value."""
 _COLUMN_KEYS = all_keys(**dict.fromkeys(_COLUMNS, MESSAGE_KEYS), tools=TOOL_KEYS)

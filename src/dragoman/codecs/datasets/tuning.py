@@ -14,7 +14,8 @@ from msgspec.structs import force_setattr
 from dragoman.codecs.bedrock_converse import json_paths as converse_paths
 from dragoman.codecs.bedrock_converse.request import decode_request as decode_converse
 from dragoman.codecs.bedrock_converse.request import encode_request as encode_converse
-from dragoman.codecs.datasets.conversation import Dataset, Json, add_remarks, items, mappings, refuse
+from dragoman.codecs.datasets.conversation import Json, add_remarks, items, mappings, refuse
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.gemini import json_paths as gemini_paths
 from dragoman.codecs.gemini.request import decode_request as decode_gemini
 from dragoman.codecs.gemini.request import encode_request as encode_gemini
@@ -29,13 +30,13 @@ _COMPLETIONS = "~completions"
 
 def is_gemini_tuning(data: Json) -> bool:
     """Return whether there are contents with completions. Without them the line is read as a request of the API."""
-    if not isinstance(data, Mapping) or not mappings(data.get("contents")):
+    if not isinstance(data, dict) or not mappings(data.get("contents")):
         return False
     return "completions" in data or "completion" in data
 
 
 def read_gemini_tuning(data: Json) -> Request:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise refuse(GEMINI, "$", "an object", data)
     body = dict(data)
     completions = body.pop("completions", None)
@@ -44,7 +45,7 @@ def read_gemini_tuning(data: Json) -> Request:
     best = _best_of(scored)
     if completions is not None:
         answer = None if best is None else scored[best]["completion"]
-    if isinstance(answer, Mapping):
+    if isinstance(answer, dict):
         body["contents"] = [*items(body.get("contents"), GEMINI, "$.contents"), answer]
     request = decode_gemini(encode_json(body))
     if completions is None:
@@ -62,7 +63,7 @@ def read_gemini_tuning(data: Json) -> Request:
 def _best_of(scored: list[Mapping[str, Json]]) -> int | None:
     """Return the index of the completion with the highest score; None if that has no content."""
     best = max(range(len(scored)), key=lambda index: _score(scored[index]), default=None)
-    return best if best is not None and isinstance(scored[best].get("completion"), Mapping) else None
+    return best if best is not None and isinstance(scored[best].get("completion"), dict) else None
 
 
 _ONE_ANSWER = "a conversation has one answer: the one with the highest score"
@@ -85,11 +86,11 @@ def write_gemini_tuning(request: Request, log: LossLog) -> Json:
 
 def is_bedrock_tuning(data: Json) -> bool:
     """Return whether the line names Bedrock's schema of tuning lines."""
-    return isinstance(data, Mapping) and data.get("schemaVersion") == _SCHEMA
+    return isinstance(data, dict) and data.get("schemaVersion") == _SCHEMA
 
 
 def read_bedrock_tuning(data: Json) -> Request:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise refuse(BEDROCK, "$", "an object", data)
     return decode_converse(encode_json({key: value for key, value in data.items() if key != "schemaVersion"}))
 

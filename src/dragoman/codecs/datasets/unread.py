@@ -23,7 +23,7 @@ def _is_event(data: Mapping[str, Json]) -> bool:
 
 def _is_mlflow_span(data: Mapping[str, Json]) -> bool:
     attributes = data.get("attributes")
-    return isinstance(attributes, Mapping) and "mlflow.spanInputs" in attributes
+    return isinstance(attributes, dict) and "mlflow.spanInputs" in attributes
 
 
 _UNREAD: tuple[tuple[Callable[[Mapping[str, Json]], bool], str], ...] = (
@@ -37,6 +37,9 @@ _UNREAD: tuple[tuple[Callable[[Mapping[str, Json]], bool], str], ...] = (
         _has("info", "data"),
         "the bodies that MLflow logged: jq -c '.data.spans[].attributes[\"mlflow.spanInputs\"] | fromjson'",
     ),
+    (_has("session_id", "runs"), "the messages of its last run: jq -c '.runs[-1].messages'"),
+    (_has("$schemaVersion", "original_input"), "the items of the run: session.get_items() or result.to_input_list()"),
+    (_has("agent_states"), "the state of each agent: jq -c '.agent_states[].agent_state | select(.llm_context)'"),
     (_has("simulations"), "the elements of `simulations`, one per line: jq -c '.simulations[]'"),
     (_has("id", "ground_truth"), "the file of tasks: this is one of the answers to them"),
     (
@@ -55,6 +58,6 @@ _UNREAD: tuple[tuple[Callable[[Mapping[str, Json]], bool], str], ...] = (
 
 def what_is_read_instead(data: Json) -> str | None:
     """Return what a caller should pass instead of this record, if its kind is known; no contents of the record."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return None
     return next((instead for is_kind, instead in _UNREAD if is_kind(data)), None)

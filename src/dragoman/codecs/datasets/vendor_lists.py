@@ -9,13 +9,13 @@ from dragoman.codecs.anthropic_messages.request import decode_request as decode_
 from dragoman.codecs.bedrock_converse.json_paths import request_paths as converse_paths
 from dragoman.codecs.bedrock_converse.request import decode_request as decode_converse
 from dragoman.codecs.datasets.conversation import (
-    Dataset,
     Json,
     decode_placed,
     mappings,
     paths_by_line,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import keys
 from dragoman.ir import Request
 
@@ -37,7 +37,7 @@ def _are_messages(data: Json) -> bool:
         isinstance(data, list)
         and bool(data)
         and all(
-            isinstance(message, Mapping)
+            isinstance(message, dict)
             and text_of(message.get("role")) in _ROLES
             and "tool_calls" not in message
             and "meta" not in message
@@ -58,7 +58,7 @@ def _is_own(block: Mapping[str, Json]) -> bool:
     kind = text_of(block.get("type"))
     if kind == "tool_result":
         return "tool_use_id" in block
-    return kind in _BLOCKS or (kind in {"image", "document"} and isinstance(block.get("source"), Mapping))
+    return kind in _BLOCKS or (kind in {"image", "document"} and isinstance(block.get("source"), dict))
 
 
 def is_bedrock_list(data: Json) -> bool:
@@ -66,7 +66,7 @@ def is_bedrock_list(data: Json) -> bool:
     return _are_messages(data) and all(
         isinstance(message.get("content"), list)
         and bool(message["content"])
-        and all(isinstance(block, Mapping) and len(block) == 1 and block.keys() <= _BEDROCK_BLOCKS
+        and all(isinstance(block, dict) and len(block) == 1 and block.keys() <= _BEDROCK_BLOCKS
                 for block in message["content"])
         for message in data
     )  # fmt: skip

@@ -14,7 +14,6 @@ from dragoman.codecs.datasets.conversation import (
     UNSTORED_MEDIA,
     UNSTORED_WORDS,
     Conversation,
-    Dataset,
     Json,
     Piece,
     add_remarks,
@@ -29,6 +28,7 @@ from dragoman.codecs.datasets.conversation import (
     result_value,
     text_of,
 )
+from dragoman.codecs.datasets.dataset import Dataset
 from dragoman.codecs.datasets.known_keys import keys, kinds_of, messages_in
 from dragoman.ir import (
     AnyPart,
@@ -58,7 +58,7 @@ _ANSWERED = frozenset({"output-available", "output-error", "output-denied"})
 
 
 def _messages(data: Json) -> Json:
-    return data.get("messages") if isinstance(data, Mapping) else data
+    return data.get("messages") if isinstance(data, dict) else data
 
 
 def is_record(data: Json) -> bool:
@@ -85,7 +85,7 @@ def _has_sdk_parts(message: Mapping[str, Json]) -> bool:
 
 def read(data: Json) -> Request:
     conversation = Conversation(NAME)
-    root = "$.messages" if isinstance(data, Mapping) else "$"
+    root = "$.messages" if isinstance(data, dict) else "$"
     messages = items(_messages(data), NAME, root)
     for index, message in enumerate(messages):
         place, role = f"{root}[{index}]", text_of(message.get("role"))
@@ -153,7 +153,7 @@ class _Turn:
             self._pieces.append((_file(part), place))
         elif kind == _OLD_CALL:
             call = part.get("toolInvocation")
-            inner: Mapping[str, Json] = call if isinstance(call, Mapping) else {}
+            inner: Mapping[str, Json] = call if isinstance(call, dict) else {}
             state = "output-available" if inner.get("state") == "result" else "input-available"
             named = {**inner, "input": inner.get("args"), "output": inner.get("result"), "state": state}
             self._call(named, "dynamic-tool", place)
@@ -172,8 +172,8 @@ class _Turn:
     def _result(self, part: Mapping[str, Json]) -> ToolResult:
         """Return the result of a ModelMessage; since version 5, its output says what kind of value it is."""
         output = part.get("output")
-        kind = text_of(output.get("type")) if isinstance(output, Mapping) else ""
-        typed = output if isinstance(output, Mapping) and kind else None
+        kind = text_of(output.get("type")) if isinstance(output, dict) else ""
+        typed = output if isinstance(output, dict) and kind else None
         value = part.get("result", output) if typed is None else typed.get("value", typed.get("reason"))
         failed = kind in {"error-text", "error-json", "execution-denied"} or part.get("isError") is True
         named = {"call_id": part.get("toolCallId"), "name": part.get("toolName")}
@@ -225,8 +225,8 @@ def _reasoning_signature(part: Mapping[str, Json]) -> Signature | None:
 def _signature(part: Mapping[str, Json], key: str) -> Signature | None:
     metadata = part.get(key)
     for family, name in _SIGNATURES.items():
-        fields = metadata.get(family) if isinstance(metadata, Mapping) else None
-        if isinstance(fields, Mapping) and text_of(fields.get(name)):
+        fields = metadata.get(family) if isinstance(metadata, dict) else None
+        if isinstance(fields, dict) and text_of(fields.get(name)):
             return Signature(family, fields[name], text_of(fields.get("itemId")) or None)
     return None
 
@@ -320,7 +320,7 @@ _SIGNED = keys(
 _CALL_KEYS = keys("state args result toolName toolCallId")
 _OUTPUT_KEYS = structs.replace(
     kinds_of("type", {"content": keys(value=keys("type text")), "execution-denied": keys("reason")}, keys("value")),
-    is_kept=lambda output: not isinstance(output, Mapping) or not text_of(output.get("type")),
+    is_kept=lambda output: not isinstance(output, dict) or not text_of(output.get("type")),
 )
 _PART_KEYS = kinds_of(
     "type",

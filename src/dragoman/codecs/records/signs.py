@@ -16,7 +16,7 @@ def known_record(data: Any) -> tuple[str, Kind] | None:
     """Return (format, kind) of a parsed body, or None if it is not a stored history or could be of several formats."""
     records, kind = _records(data)
     found = [name for name, sign in _SIGNS.items() if sign(records)]
-    if isinstance(data, Mapping):
+    if isinstance(data, dict):
         if isinstance(data.get("turns"), list):
             return "multi-llm-chat", "request"
         if isinstance(data.get("finishReason"), str) and isinstance(data.get("content"), str):
@@ -29,7 +29,7 @@ def known_record(data: Any) -> tuple[str, Kind] | None:
 def _records(data: Any) -> tuple[list[Record], Kind]:
     if isinstance(data, list):
         return list(_mappings(data)), "request"
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return [], "request"
     if "messages" in data:
         return list(_mappings(data["messages"])), "request"
@@ -37,13 +37,13 @@ def _records(data: Any) -> tuple[list[Record], Kind]:
 
 
 def _mappings(value: Any) -> Iterable[Record]:
-    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 def _is_completion(data: Record, records: Sequence[Record]) -> bool:
     """Return whether it is an answer: only agent-sdk's have messages and token counts side by side."""
     usage = data.get("usage")
-    if "messages" not in data or not isinstance(usage, Mapping) or "input_tokens" not in usage:
+    if "messages" not in data or not isinstance(usage, dict) or "input_tokens" not in usage:
         return False
     return bool(records) and all(record.get("role") in ("assistant", "reasoning") for record in records)
 
@@ -55,7 +55,7 @@ def _calls(records: Sequence[Record], key: str) -> Iterable[Record]:
 def _is_universal(records: Sequence[Record]) -> bool:
     results = any("result" in record and ("tool_call_id" in record or "is_error" in record) for record in records)
     calls = _calls(records, "tool_calls")
-    flat = any(isinstance(call.get("arguments"), Mapping) and _is_own_call(call) for call in calls)
+    flat = any(isinstance(call.get("arguments"), dict) and _is_own_call(call) for call in calls)
     return results or flat or any("raw_context" in call for call in (*records, *_calls(records, "tool_calls")))
 
 
@@ -80,7 +80,7 @@ def _is_agent_sdk(records: Sequence[Record]) -> bool:
     if any("provider_meta" in call for call in calls):
         return True
     # Ollama names the tool of a result too; its arguments are objects.
-    functions = [call["function"] for call in calls if isinstance(call.get("function"), Mapping)]
+    functions = [call["function"] for call in calls if isinstance(call.get("function"), dict)]
     texts = [isinstance(function.get("arguments"), str) for function in functions]
     return (
         bool(texts)
