@@ -25,7 +25,8 @@ DEVELOP := $(VENV)/.stamp-develop
 COMPILED := $(CURDIR)/build/compiled
 COMPILED_WHEEL := $(CURDIR)/build/compiled-wheel
 # Tests that must also pass for the compiled core. Tests of time and memory measure the source alone.
-CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/codecs tests/passes tests/streams --ignore=tests/streams/test_memory.py \
+CHECKED_COMPILED := tests/test_compiling.py tests/test_compiled_wheel.py tests/codecs tests/datasets tests/passes tests/streams --ignore=tests/streams/test_memory.py \
+    tests/batch/test_conversion.py tests/batch/test_provider_files.py tests/batch/test_recordings.py tests/batch/test_ugly_files.py \
     tests/test_single_values.py tests/test_recordings_identity.py tests/fuzz/test_fuzz.py tests/laws/test_law_05_streams.py \
     tests/laws/test_law_10_bad_input.py tests/laws/test_ugly_bodies.py $(addprefix tests/gateway/test_,$(addsuffix .py,admission capture failures http_conformance keys \
     operations pairs retries slow_readers upstream_http write_batching))

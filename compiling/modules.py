@@ -1,4 +1,4 @@
-"""The modules that are compiled in a wheel: those that run for every body, and for every request of the gateway.
+"""The modules that are compiled in a wheel: those that run for every body, request of the gateway and stored record.
 
 Modules with structs are never among them: msgspec reads the annotations of a struct, and mypyc removes them
 (tests/test_compiling.py). Classes that programs may derive from stay Python too (streams.py): Python cannot derive from
@@ -109,6 +109,27 @@ _SHARED: Final = (
     "gateway/upstream_calls.py",
     "gateway/upstream_http.py",
     "gateway/write_batching.py",
+    # What a bulk conversion runs for every record, of bodies and of stored conversations.
+    "batch/batch_file_converter.py",
+    "batch/loss_counter.py",
+    "batch/record_converter.py",
+    "codecs/datasets/conversation.py",
+    "codecs/datasets/hermes.py",
+    "codecs/datasets/langchain.py",
+    "codecs/datasets/message_list.py",
+    "codecs/datasets/message_rows.py",
+    "codecs/datasets/openai_agents.py",
+    "codecs/datasets/openai_finetuning.py",
+    "codecs/datasets/opentelemetry.py",
+    "codecs/datasets/pydantic_ai.py",
+    "codecs/datasets/sharegpt.py",
+    "codecs/datasets/tagged_calls.py",
+    "codecs/datasets/traces.py",
+    "codecs/datasets/training_sets.py",
+    "codecs/datasets/trl.py",
+    "codecs/datasets/tuning.py",
+    "codecs/datasets/unread_keys.py",
+    "codecs/datasets/vercel_ui.py",
 )
 
 
