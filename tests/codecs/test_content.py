@@ -370,7 +370,7 @@ def test_parameters_of_a_media_type_do_not_hide_the_picture(source: str, head: s
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
 
 
-def test_a_text_costs_the_same_whoever_says_it() -> None:
+def test_a_text_costs_the_same_with_the_name_of_its_speaker() -> None:
     """The parts of a message are looked at one by one; a text is not looked at character by character."""
     body: dict[str, Any] = {"messages": [{"role": "assistant", "content": "some words " * 100_000}]}
     plain = json.dumps(body).encode()

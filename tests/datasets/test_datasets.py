@@ -276,7 +276,7 @@ def test_hermes_keeps_what_it_cannot_parse_as_text() -> None:
 
 @promise("batch:datasets")
 def test_a_literal_without_a_json_value_stays_text() -> None:
-    """Complex numbers, bytes, sets, keys that are no text: `literal_eval` reads them, no JSON has them."""
+    """Complex numbers, bytes, sets, keys of other types: `literal_eval` reads them, no JSON has them."""
     for literal in ("1j", "b'ab'", "{1, 2}", "{(1, 2): 3}", "{1: 2}", "1e999", "'\\ud800'"):
         call = f"<tool_call>{{'name': 'weather', 'arguments': {{'city': {literal}}}}}</tool_call>"
         tools = f"<tools>[{{'name': 'weather', 'parameters': {{'type': 'object', 'x': {literal}}}}}]</tools>"

@@ -743,11 +743,11 @@ def _json_value(value: object) -> Json:
         return _json_text(value)
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise ValueError(f"{type(value).__name__} is no JSON value")
+    raise ValueError(f"{type(value).__name__} has no JSON value")
 
 
 def _json_text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{type(value).__name__} is no key of a JSON object")  # noqa: TRY004 - as for any other text
+        raise ValueError(f"{type(value).__name__} cannot be a key of a JSON object")  # noqa: TRY004 - as for any other text
     value.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     return value

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dragoman.codecs.datasets.conversation import (
+    TOOL_KEYS,
     UNSTORED_TOOLS,
     UNSTORED_WORDS,
     Conversation,
@@ -238,5 +239,7 @@ def _write_message(message: Message, log: LossLog) -> Json:
 
 
 _EITHER_KEYS = merge_keys(TURN_KEYS, keys("role content name tool_call_id"))
-_KEYS = all_keys(conversations=_EITHER_KEYS, items=TURN_KEYS, messages=_EITHER_KEYS, conversation=_EITHER_KEYS)
+_KEYS = all_keys(
+    conversations=_EITHER_KEYS, items=TURN_KEYS, messages=_EITHER_KEYS, conversation=_EITHER_KEYS, tools=TOOL_KEYS
+)
 DATASET = Dataset(NAME, is_record, read, write, keys=_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_TOOLS})

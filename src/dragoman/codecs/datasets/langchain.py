@@ -8,6 +8,7 @@ text.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import UNSET
 
@@ -224,7 +225,8 @@ def _write_message(message: Message, log: LossLog) -> Json:
             if part.arguments_held is UNSET:
                 invalid.append({"name": part.name, "args": part.arguments_text, "id": part.id, "error": None})
             else:
-                calls.append({"name": part.name, "args": part.arguments, "id": part.id, "type": "tool_call"})
+                held: Any = part  # arguments that were read may be any JSON
+                calls.append({"name": part.name, "args": held.arguments, "id": part.id, "type": "tool_call"})
         elif isinstance(part, Image | Audio | Document) and file_url(part) is not None:
             blocks.append(_write_file(part))
         else:

@@ -16,7 +16,7 @@ ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
 }
-_COLUMNS = ("messages", "conversations", "conversation")
+COLUMNS = ("messages", "conversations", "conversation")
 
 
 def has_call_tags(text: str) -> bool:
@@ -25,7 +25,7 @@ def has_call_tags(text: str) -> bool:
 
 def tagged_column(data: Mapping[str, Json]) -> str | None:
     """Return the column whose messages are only texts, with a call or result between tags; None if there is none."""
-    return next((column for column in _COLUMNS if _are_tagged(data.get(column))), None)
+    return next((column for column in COLUMNS if _are_tagged(data.get(column))), None)
 
 
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "reasoning_content", "reasoning", "thinking")

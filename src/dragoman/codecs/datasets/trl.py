@@ -287,7 +287,7 @@ OTHER_KEYS = keys(
     tool_calls=keys("id type name arguments", function=keys("name arguments")),
     function_call=keys("name arguments"),
 )
-"""Of messages that are no results."""
+"""Of every message except results."""
 _RESULT_KEYS = keys("name tool_call_id", content=texts_of())
 MESSAGE_KEYS = kinds_of(
     "role",
@@ -295,7 +295,7 @@ MESSAGE_KEYS = kinds_of(
     OTHER_KEYS,
 )
 """What `add_message` reads. Results may be any value."""
-_COLUMN_KEYS = all_keys(**dict.fromkeys(_COLUMNS, MESSAGE_KEYS), tools=TOOL_KEYS)
+_COLUMN_KEYS = all_keys(**dict.fromkeys(_COLUMNS, MESSAGE_KEYS), tools=TOOL_KEYS, images=keys("path url"))
 
 DATASET = Dataset(
     NAME, is_record, read, write, keys=_COLUMN_KEYS, unstored={**UNSTORED_WORDS, **UNSTORED_IMAGES, **UNSTORED_TOOLS}
