@@ -68,12 +68,16 @@ static inline __attribute__((always_inline)) PyObject *slot_read(PyObject *objec
     return slot_missed(object, name, cache);
 }
 
+/* The body of a module runs once: caches there would only take memory. The compiler decides this, and leaves out the other
+   branch with its cache. */
+#define RUNS_ONCE (__builtin_strstr(__func__, "_____top_level__") != NULL)
+
 #undef CPyObject_GetAttr
 #define CPyObject_GetAttr(object, name)      \
-    __extension__({                          \
+    (RUNS_ONCE ? PyObject_GetAttr((object), (name)) : __extension__({ \
         static SlotCache cache_of_this_site; \
         slot_read((object), (name), &cache_of_this_site); \
-    })
+    }))
 
 #if PY_VERSION_HEX < 0x030E0000 /* 3.14 has no versions of dictionaries */
 
@@ -115,10 +119,10 @@ static inline __attribute__((always_inline)) PyObject *name_read(PyObject *names
 }
 
 #define CPyDict_GetItem(names, name)         \
-    __extension__({                          \
+    (RUNS_ONCE ? (CPyDict_GetItem)((names), (name)) : __extension__({ \
         static NameCache cache_of_this_site; \
         name_read((names), (name), &cache_of_this_site); \
-    })
+    }))
 
 #endif
 #endif
