@@ -38,8 +38,10 @@ SQUARE = 7.0
 STEPS = 3
 THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
 """Set, it lets every row grow until it takes ten times as long, where smaller quadratic terms show."""
-_ENOUGH = 0.005 if THOROUGH in os.environ else 0.0001
-"""CPU seconds that are measured well enough. A longer run is interrupted more often, and then its caches are cold."""
+_ENOUGH = {NEAR: 0.005, FAR: 0.005} if THOROUGH in os.environ else {NEAR: 0.0005, FAR: 0.0001}
+"""CPU seconds that are measured well enough: a short first step needs more, so that it is at larger sizes.
+
+A longer run is interrupted more often, and then its caches are cold."""
 _ROUNDS = 8
 _RUNS = 2
 """To find a size, and as many before the first comparison, so that one of them is without noise."""
@@ -99,7 +101,7 @@ def growth(
 
 def _growth(prepare: Prepare, size: int, largest: int, measure: Measure, leap: int) -> Growth:
     with _without_collector():
-        size, work, cost = _measurable(prepare, size, largest, measure)
+        size, work, cost = _measurable(prepare, size, largest, measure, _ENOUGH[leap])
         costs, larger_size = [cost], size
         for factor in (leap, *[NEAR] * (STEPS - 1)):
             larger_size *= factor
@@ -123,7 +125,7 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _measurable(prepare: Prepare, size: int, largest: int, measure: Measure) -> tuple[int, Work, float]:
+def _measurable(prepare: Prepare, size: int, largest: int, measure: Measure, enough: float) -> tuple[int, Work, float]:
     """The size, doubled until its work can be measured, with this work and its cost.
 
     Preparing an input often takes longer than the work on it, so sizes that are certainly too small are skipped.
@@ -131,9 +133,9 @@ def _measurable(prepare: Prepare, size: int, largest: int, measure: Measure) -> 
     while True:
         work = prepare(size)
         cost = _least(work, measure, _RUNS)
-        if cost >= _ENOUGH or size * 2 > largest:
+        if cost >= enough or size * 2 > largest:
             return size, work, cost
-        wanted = size * _ENOUGH / max(cost, 1e-9)
+        wanted = size * enough / max(cost, 1e-9)
         size *= 2
         while size < wanted and size * 2 <= largest:
             size *= 2
