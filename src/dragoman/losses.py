@@ -52,6 +52,9 @@ def at(path: str, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
+Position: TypeAlias = tuple[int | None, int | None, int]
+"""Message index, part index, and the index of the node among the parts of the result there; -1 if it is not inside."""
+
 Entry: TypeAlias = tuple[Value, str, str, Severity, str]
 """Node, field, what, severity, why."""
 
@@ -222,7 +225,8 @@ class LossLog:
             return []
         lookup, kind = paths(root), type(root)
         positions: dict[int, Position] | None = None
-        losses = []
+        losses: list[Loss] = []
+        marks: list[tuple[int, str]] = []
         for node, field, what, severity, why in entries:
             is_key = KEY in field
             # Passes may log against a changed copy of the request: every request in the log is the root.
@@ -240,8 +244,18 @@ class LossLog:
                     path = lookup(position[0], position[1], inner)
                 else:
                     path = _path_of_piece(lookup, paths, root, position, inner)
+                if not field and severity == "dropped" and position is not None and position[2] < 0:
+                    marked = self._path_of_mark(node, lookup, position, path)
+                    marks += [(len(losses) + 1, marked)] if marked else []
             losses.append(Loss(path.replace(KEY, "", 1) if is_key else path, what, severity, why))
-        return losses
+        return _with_marks(losses, marks) if marks else losses
+
+    def _path_of_mark(self, node: Value, lookup: PathLookup, position: Position, path: str) -> str:
+        """Return where the cache mark of a dropped node is, if it is not inside the node; empty if there is none."""
+        if getattr(node, "cache", None) is None:
+            return ""
+        marked = lookup(position[0], position[1], "cache")
+        return "" if marked.startswith(path) else marked
 
     def _positions(self, entries: list[Entry], root: Value, kind: type[Value]) -> dict[int, Position]:
         """Return the positions of the nodes with losses, and of their originals."""
@@ -279,6 +293,15 @@ class LossLog:
         return None, field
 
 
+def _with_marks(losses: list[Loss], marks: list[tuple[int, str]]) -> list[Loss]:
+    """Return the losses with those of cache marks whose block was dropped, each behind that of its block."""
+    known = {loss.path for loss in losses}
+    for place, path in reversed(marks):
+        if path not in known:
+            losses.insert(place, Loss(path, "cache mark", "dropped", "what it marks is not sent"))
+    return losses
+
+
 def read_losses(encoded: Any) -> tuple[Loss, ...]:
     """Return the losses of an encoded body, which holds them resolved or as the log that resolves them."""
     held: Any = encoded.losses_held
@@ -307,10 +330,6 @@ _FIELDS = frozenset(_field_names(Value))
 def field_of_key(within: str, key: str) -> str:
     """Return the field of a loss for a key of the source's own body, marked if one of our fields has the same name."""
     return f"{within}{KEY}{key}" if key in _FIELDS else within + key
-
-
-Position: TypeAlias = tuple[int | None, int | None, int]
-"""Message index, part index, and the index of the node among the parts of the result there; -1 if it is not inside."""
 
 
 _ROOT: Position = (None, None, -1)

@@ -18,6 +18,7 @@ from dragoman.losses import LossLog
 from dragoman.sim.rules import bedrock_converse as judge
 from tests.support.bodies import PDF, PIXEL
 from tests.support.cases import each
+from tests.support.formats import FORMATS, MODELS
 from tests.support.promises import promise
 
 FAMILY = "bedrock"
@@ -119,7 +120,17 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
     ),
     "guarded text": (
         given({"guardContent": {"text": {"text": "a", "qualifiers": ["query"]}}}),
-        [user(ir.Text("a", metadata=noted(guardContent={"text": {"text": "a", "qualifiers": ["query"]}})))],
+        [
+            user(
+                ir.Text(
+                    "a",
+                    metadata=noted(
+                        guardContent={"text": {"text": "a", "qualifiers": ["query"]}},
+                        **{"_named:guardContent": "check of the block by the guardrail"},
+                    ),
+                )
+            )
+        ],
     ),
     "image": (given({"image": {"format": "png", "source": {"bytes": PIXEL}}}), [user(ir.Image("image/png", PIXEL))]),
     "image in S3": (
@@ -626,3 +637,25 @@ def test_marks_within_a_result_are_reported() -> None:
     messages = (user(ir.Text("go")), ir.Message("assistant", (CALL,)), ir.Message("tool", (result,)))
     _, losses = encode(request_of(*messages, tools=(ir.ToolDefinition("f"),)))
     assert [(loss.what, loss.why) for loss in losses] == [("cache mark", "a result of this API holds no cache points")]
+
+
+@promise("law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", FORMATS)
+def test_a_cache_point_is_not_forgotten_with_the_block_that_it_marks(target: str) -> None:
+    """The point is a block of its own, so the path of the dropped block does not cover it."""
+    in_store = {"s3Location": {"uri": "s3://b/k"}}
+    blocks = [
+        {"audio": {"format": "mp3", "source": {"bytes": "SUQz"}}},
+        {"video": {"format": "mp4", "source": in_store}},
+        {"image": {"format": "png", "source": in_store}},
+        {"document": {"format": "pdf", "name": "a", "source": in_store}},
+        {"text": "q"},
+    ]
+    for block in blocks:
+        content = [{"text": "q"}, block, {"cachePoint": {"type": "default"}}]
+        body = {"messages": [{"role": "user", "content": content}]}
+        encoded = dragoman.translate_request(body, source="bedrock-converse", target=target, model=MODELS[target])
+        point = "$.messages[0].content[2].cachePoint"
+        reported = [loss.path for loss in encoded.losses].count(point)
+        marked = "cache_control" in encoded.json().decode() or "cachePoint" in encoded.json().decode()
+        assert (reported, marked) in {(1, False), (0, True)}, block

@@ -11,6 +11,7 @@ from dragoman.codecs.reading import WireReader
 from dragoman.errors import DecodeError
 from dragoman.ir.traits import EMPTY_MESSAGE, traits_of
 from dragoman.sim.rules import cohere_chat as judge
+from tests.support.formats import refusals
 from tests.support.promises import promise
 from tests.support.recordings import load, recordings_dir
 
@@ -403,6 +404,40 @@ def test_log_probabilities_of_a_stream_are_a_list_as_in_a_whole_answer() -> None
     assert json.loads(dragoman.encode_response(answer, FORMAT).json())["logprobs"] == pieces
 
 
+def contents_of(data: bytes) -> dict[int, str]:
+    """The blocks of a stream: their text, and whether they are signed."""
+    blocks: dict[int, str] = {}
+    for line in data.decode().splitlines():
+        event = json.loads(line[6:]) if line.startswith("data: {") else {}
+        if event.get("type") == "content-start":
+            blocks[event["index"]] = ""
+        elif event.get("type") == "content-delta":
+            content = event["delta"]["message"]["content"]
+            blocks[event["index"]] += content.get("text", "") + content.get("thinking", "")
+            blocks[event["index"]] += "signed" if "signature" in content else ""
+    return blocks
+
+
+@pytest.mark.parametrize("kind", [ir.Text, ir.Reasoning, ir.Refusal])
+def test_no_block_of_a_stream_is_empty(kind: type[Any]) -> None:
+    """A client sends the answer back, and a blank text is refused."""
+    late = ir.Signature("google", "c2ln")
+    end = ir.Finished(ir.Finish("stop"))
+    first, second = ir.PartStart(0, kind("")), ir.PartStart(1, kind("a"))
+    cases: tuple[tuple[list[ir.AnyEvent], dict[int, str]], ...] = (
+        ([first, ir.PartEnd(0)], {}),
+        ([first, ir.PartDelta(0, ""), ir.PartEnd(0)], {}),
+        ([first, ir.PartEnd(0, signature=late)], {0: "signed"}),
+        ([first, second, ir.PartEnd(0), ir.PartEnd(1)], {0: "a"}),
+        ([first, second, ir.PartDelta(0, "b"), ir.PartEnd(0), ir.PartEnd(1)], {0: "a", 1: "b"}),
+    )
+    for events, blocks in cases:
+        encoder = dragoman.StreamEncoder(FORMAT)
+        data = encoder.encode([ir.StreamStart("x"), *events, end]) + encoder.close()
+        assert contents_of(data) == blocks
+        assert data.count(b'"content-start"') == data.count(b'"content-end"')
+
+
 def test_25_a_stream_that_fails_ends_its_message() -> None:
     events = stream(START, end("ERROR", error="it broke"))
     assert isinstance(events[-1], ir.StreamFailed)
@@ -617,3 +652,29 @@ def test_a_choice_of_tools_that_are_not_there_is_reported_and_not_sent() -> None
     body, losses = sent(request(tool_choice=ir.ToolChoice("required", ("f",)), origin="cohere"))
     assert "tool_choice" not in body
     assert losses == {("dropped", "$.tool_choice")}
+
+
+@promise("law:3-legality", "law:2-nothing-vanishes")
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_an_array_that_declares_no_items_gets_any(target: str) -> None:
+    """OpenAI refuses it («array schema missing items»); LangChain's tools for Cohere have such arrays."""
+    bare: dict[str, Any] = {"type": "array"}
+    schemas = (
+        {"type": "object", "properties": {"a": bare}},
+        {"type": "object", "properties": {"a": {"type": ["array", "null"]}}},
+        {"type": "object", "properties": {"a": {"anyOf": [bare, {"type": "null"}]}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/l"}}, "$defs": {"l": bare}},
+        {"properties": {"a": bare}},
+    )
+    for schema in schemas:
+        tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": schema}}
+        body = {"model": "m", "messages": [{"role": "user", "content": "q"}], "tools": [tool]}
+        encoded = dragoman.translate_request(body, source="cohere-chat", target=target, model="gpt-4.1")
+        assert refusals(encoded, target) == ()
+        assert {(loss.severity, loss.what) for loss in encoded.losses} >= {("invented", "schema keyword 'items'")}
+    listed = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}
+    tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": listed}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "q"}], "tools": [tool]}
+    encoded = dragoman.translate_request(body, source="cohere-chat", target=target, model="gpt-4.1")
+    assert b'"items":{"type":"string"}' in encoded.json()
+    assert encoded.losses == ()

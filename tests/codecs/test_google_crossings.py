@@ -1,16 +1,23 @@
 """What crosses between generateContent and Interactions, and from both to others: tools, server steps, failures."""
 
 import json
+import re
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
+from google.genai import types
+from google.genai._gaos.types import interactions
 from msgspec import structs
 
 import dragoman
 from dragoman import ir
+from dragoman.errors import DecodeError, EncodeError
 from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, complaints, refusals
 from tests.support.promises import promise
+from tests.support.trees import difference, reaches
 
 Json = dict[str, Any]
 
@@ -120,7 +127,7 @@ def test_options_of_a_tool_that_both_google_apis_have_are_reported_elsewhere() -
     encoded = dragoman.translate_request(
         interact(tool), source="gemini-interactions", target="anthropic-messages", model="claude-sonnet-4-5"
     )
-    assert "search_types of tool 'googleSearch'" in [loss.what for loss in encoded.losses]
+    assert "search_types of tool 'google_search'" in [loss.what for loss in encoded.losses]
 
 
 def test_computer_use_of_interactions_is_functions_elsewhere() -> None:
@@ -129,6 +136,355 @@ def test_computer_use_of_interactions_is_functions_elsewhere() -> None:
     names = [each_tool["function"]["name"] for each_tool in encoded.body["tools"]]
     assert "click_at" in names
     assert "search" not in names
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+GEMINI_3 = "gemini-3-flash-preview"
+VOICE: Json = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}}
+OTHER_VOICE: Json = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Puck"}}}
+SCHEMA: Json = {"type": "object", "properties": {"a": {"type": "string"}}}
+SPEAKERS: Json = {"speakerVoiceConfigs": [{"speaker": "A", **VOICE}, {"speaker": "B", **OTHER_VOICE}]}
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+# (in generationConfig, in generation_config)
+SAME_CONFIGS: list[tuple[Json, Json]] = [
+    ({"temperature": 0.5}, {"temperature": 0.5}),
+    ({"topP": 0.5}, {"top_p": 0.5}),
+    ({"seed": 5}, {"seed": 5}),
+    ({"maxOutputTokens": 50}, {"max_output_tokens": 50}),
+    ({"stopSequences": ["x"]}, {"stop_sequences": ["x"]}),
+    (
+        {"thinkingConfig": {"includeThoughts": True, "thinkingLevel": "LOW"}},
+        {"thinking_level": "low", "thinking_summaries": "auto"},
+    ),
+    (
+        {"imageConfig": {"aspectRatio": "1:1", "imageSize": "2K"}},
+        {"image_config": {"aspect_ratio": "1:1", "image_size": "2K"}},
+    ),
+    ({"speechConfig": VOICE}, {"speech_config": [{"voice": "Kore"}]}),
+    ({"speechConfig": {**VOICE, "languageCode": "de-DE"}}, {"speech_config": [{"voice": "Kore", "language": "de-DE"}]}),
+    ({"speechConfig": {"languageCode": "de-DE"}}, {"speech_config": [{"language": "de-DE"}]}),
+    (
+        {"speechConfig": {"multiSpeakerVoiceConfig": SPEAKERS}},
+        {"speech_config": [{"speaker": "A", "voice": "Kore"}, {"speaker": "B", "voice": "Puck"}]},
+    ),
+    (
+        {"speechConfig": {"multiSpeakerVoiceConfig": SPEAKERS, "languageCode": "de"}},
+        {
+            "speech_config": [
+                {"speaker": "A", "voice": "Kore", "language": "de"},
+                {"speaker": "B", "voice": "Puck", "language": "de"},
+            ]
+        },
+    ),
+    (
+        {"audioTranscriptionConfig": {"languageCodes": ["de"], "customVocabulary": ["v"], "adaptationPhrases": ["p"]}},
+        {"transcription_config": {"language_codes": ["de"], "custom_vocabulary": ["v"], "adaptation_phrases": ["p"]}},
+    ),
+    (
+        {"audioTranscriptionConfig": {"wordTimestamp": True, "diarization": True, "mode": "VERBATIM"}},
+        {
+            "transcription_config": {
+                "timestamp_granularities": ["word"],
+                "diarization_mode": "speaker",
+                "mode": "verbatim",
+            }
+        },
+    ),
+    (
+        {"audioTranscriptionConfig": {"mode": "SMART", "sourceText": "t"}},
+        {"transcription_config": {"mode": {"type": "smart", "source_text": "t"}}},
+    ),
+    (
+        {"audioTranscriptionConfig": {"languageHints": {"languageCodes": ["de"]}}},
+        {"transcription_config": {"language_hints": ["de"]}},
+    ),
+]
+# (a request of generateContent, a request of Interactions), both without content
+SAME_SETTINGS: list[tuple[Json, Json]] = [
+    *(({"generationConfig": ours}, {"generation_config": theirs}) for ours, theirs in SAME_CONFIGS),
+    (
+        {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}},
+        {"response_format": {"type": "text", "mime_type": "application/json", "schema": SCHEMA}},
+    ),
+    ({"generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}}, {"response_modalities": ["text", "image"]}),
+    (
+        {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}]},
+        {"safety_settings": [{"type": "harassment", "threshold": "off"}]},
+    ),
+    ({"cachedContent": "cachedContents/c"}, {"cached_content": "cachedContents/c"}),
+    ({"labels": {"a": "b"}}, {"labels": {"a": "b"}}),
+    ({"serviceTier": "flex"}, {"service_tier": "flex"}),
+    ({"store": True}, {"store": True}),
+    ({"systemInstruction": {"parts": [{"text": "s"}]}}, {"system_instruction": "s"}),
+    (
+        {
+            "tools": [{"googleMaps": {}}],
+            "toolConfig": {"retrievalConfig": {"latLng": {"latitude": 1.5, "longitude": -2}}},
+        },
+        {"tools": [{"type": "google_maps", "latitude": 1.5, "longitude": -2}]},
+    ),
+    (
+        {
+            "tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
+        },
+        {
+            "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}],
+            "generation_config": {"tool_choice": "any"},
+        },
+    ),
+]
+# What one of the two APIs has alone, or with values of its own.
+ONLY_GENERATE = {
+    *("topK", "candidateCount", "presencePenalty", "frequencyPenalty", "responseLogprobs", "logprobs"),
+    *("audioTimestamp", "enableAffectiveDialog", "enableEnhancedCivicAnswers", "routingConfig", "translationConfig"),
+    *("modelConfig", "modelSelectionConfig"),
+    # On each image and video there; in another form there.
+    *("mediaResolution", "responseSchema", "responseFormat"),
+}
+ONLY_INTERACTIONS = {
+    *("video_config", "agent", "agent_config", "background", "continuation_token", "environment", "input", "stream"),
+    *("model", "previous_interaction_id", "response_mime_type", "webhook_config", "generation_config"),
+}
+
+
+def asks_generate(more: Json) -> Json:
+    return {"contents": [{"role": "user", "parts": [{"text": "q"}]}], **more}
+
+
+def asks_interactions(more: Json) -> Json:
+    content = [{"type": "user_input", "content": [{"type": "text", "text": "q"}]}]
+    return {"model": GEMINI_3, "input": content, "store": False, **more}
+
+
+@promise("law:2-nothing-vanishes", "law:3-legality")
+@each(("ours", "theirs"), [pytest.param(*pair, id=json.dumps(pair[1])) for pair in SAME_SETTINGS])
+def test_a_setting_of_both_apis_crosses(ours: Json, theirs: Json) -> None:
+    bodies = {"gemini": asks_generate(ours), "gemini-interactions": asks_interactions(theirs)}
+    for source, target in product(bodies, bodies):
+        encoded = dragoman.translate_request(bodies[source], source=source, target=target, model=GEMINI_3)
+        expected = bodies[target]
+        if source != target and target == "gemini":
+            expected = {"store": False} | expected
+        assert difference(expected, encoded.body) is None
+        assert encoded.losses == ()
+        assert refusals(encoded, target, model=GEMINI_3) == ()
+    in_snake_case = asks_generate(snake_case(ours))
+    encoded = dragoman.translate_request(in_snake_case, source="gemini", target="gemini-interactions", model=GEMINI_3)
+    assert difference(bodies["gemini-interactions"], encoded.body) is None
+    assert encoded.losses == ()
+
+
+@promise("law:2-nothing-vanishes")
+def test_losses_name_what_both_apis_have_as_the_client_wrote_it() -> None:
+    camel = re.compile("[a-z][A-Z]")
+    contents = [content for _, content in SAME_READING]
+    bodies = [asks_interactions(theirs) for _, theirs in SAME_SETTINGS]
+    bodies.append(asks_interactions({"input": [{"type": "user_input", "content": contents}]}))
+    for body, target in product(bodies, sorted(set(FORMATS) - {"gemini", "vertex", "gemini-interactions"})):
+        encoded = dragoman.translate_request(body, source="gemini-interactions", target=target, model=MODELS[target])
+        words = [loss.what for loss in encoded.losses if camel.search(loss.what) and "schema keyword" not in loss.what]
+        assert words == []
+        assert all(reaches(body, loss.path) or loss.severity == "invented" for loss in encoded.losses)
+
+
+def snake_case(value: Any) -> Any:
+    if isinstance(value, list):
+        return [snake_case(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", key): snake_case(inner) for key, inner in value.items()
+    }
+
+
+def test_every_setting_that_the_sdk_knows_crosses_or_is_of_one_api() -> None:
+    generate_keys = {field.alias for field in types.GenerationConfig.model_fields.values()}
+    crossing = {key for ours, _ in SAME_SETTINGS for key in ours.get("generationConfig", {})}
+    assert generate_keys - crossing <= ONLY_GENERATE
+    assert not crossing & ONLY_GENERATE
+    config_keys = set(interactions.GenerationConfig.model_fields)
+    body_keys = set(interactions.CreateModelInteraction.model_fields)
+    crossing = {key for _, theirs in SAME_SETTINGS for key in (*theirs, *theirs.get("generation_config", {}))}
+    assert (config_keys | body_keys) - crossing <= ONLY_INTERACTIONS
+
+
+# (a part, the same content, whether the model must be of Gemini 3)
+IMAGE: tuple[Json, Json] = (
+    {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+    {"type": "image", "data": PIXEL, "mime_type": "image/png"},
+)
+VIDEO: tuple[Json, Json] = (
+    {"fileData": {"fileUri": "https://youtu.be/x", "mimeType": "video/mp4"}},
+    {"type": "video", "uri": "https://youtu.be/x", "mime_type": "video/mp4"},
+)
+SAME_READING: list[tuple[Json, Json]] = [
+    *(
+        (
+            {**part, "mediaResolution": {"level": f"MEDIA_RESOLUTION_{word.upper()}"}},
+            {**content, "resolution": word},
+        )
+        for part, content in (IMAGE, VIDEO)
+        for word in ("low", "medium", "high", "ultra_high")
+    ),
+    *(
+        ({**VIDEO[0], "mediaProcessing": word.upper()}, {**VIDEO[1], "processing": word})
+        for word in ("static", "agentic")
+    ),
+    *(
+        ({**VIDEO[0], "videoMetadata": ours}, {**VIDEO[1], "processing": {"type": "static", **theirs}})
+        for ours, theirs in (
+            (
+                {"startOffset": "1s", "endOffset": "2s", "fps": 0.5},
+                {"start_offset": "1s", "end_offset": "2s", "fps": 0.5},
+            ),
+            ({"fps": 2}, {"fps": 2}),
+        )
+    ),
+]
+
+
+@promise("law:2-nothing-vanishes", "law:3-legality")
+@each(("ours", "theirs"), [pytest.param(*pair, id=json.dumps(pair[1])) for pair in SAME_READING])
+def test_how_a_medium_is_read_crosses(ours: Json, theirs: Json) -> None:
+    bodies: dict[str, Json] = {
+        "gemini": {"contents": [{"role": "user", "parts": [ours]}]},
+        "gemini-interactions": {
+            "model": GEMINI_3, "input": [{"type": "user_input", "content": [theirs]}], "store": False,
+        },
+    }  # fmt: skip
+    for source, target in product(bodies, bodies):
+        encoded = dragoman.translate_request(bodies[source], source=source, target=target, model=GEMINI_3)
+        expected = bodies[target] if source == target or target != "gemini" else {"store": False} | bodies[target]
+        assert difference(expected, encoded.body) is None
+        assert encoded.losses == ()
+        assert refusals(encoded, target, model=GEMINI_3) == ()
+
+
+def losses_of(encoded: dragoman.Encoded) -> list[tuple[str, str]]:
+    return [(loss.severity, loss.path) for loss in encoded.losses]
+
+
+@promise("law:2-nothing-vanishes")
+def test_the_resolution_of_all_media_is_set_on_each_that_has_none_of_its_own() -> None:
+    own = {**IMAGE[0], "mediaResolution": {"level": "MEDIA_RESOLUTION_HIGH"}}
+    body = {
+        "contents": [{"role": "user", "parts": [own, IMAGE[0], VIDEO[0]]}],
+        "generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"},
+    }
+    encoded = dragoman.translate_request(body, source="gemini", target="gemini-interactions")
+    assert [content["resolution"] for content in encoded.body["input"][0]["content"]] == ["high", "low", "low"]
+    assert losses_of(encoded) == [("degraded", "$.generationConfig.mediaResolution")]
+    body["contents"] = [{"role": "user", "parts": [{"text": "q"}]}]
+    encoded = dragoman.translate_request(body, source="gemini", target="gemini-interactions")
+    assert losses_of(encoded) == [("dropped", "$.generationConfig.mediaResolution")]
+
+
+@promise("law:2-nothing-vanishes")
+def test_a_model_that_reads_all_media_alike_is_sent_no_resolution_of_one() -> None:
+    for content in (IMAGE[1], VIDEO[1]):
+        for word in ("medium", "low"):
+            body = {"model": "m", "input": [{**content, "resolution": word}]}
+            encoded = dragoman.translate_request(
+                body, source="gemini-interactions", target="gemini", model="gemini-2.5-flash"
+            )
+            assert "mediaResolution" not in encoded.json().decode()
+            assert losses_of(encoded) == [("dropped", "$.input[0].resolution")]
+
+
+# (what is added to a request of generateContent, where something of it is lost)
+HALF_SETTINGS: list[tuple[Json, str]] = [
+    ({"generationConfig": {"imageConfig": {"imageSize": "1K", "personGeneration": "ALLOW_ALL"}}}, "personGeneration"),
+    ({"generationConfig": {"audioTranscriptionConfig": {"mode": "SMART", "languageAuto": {}}}}, "languageAuto"),
+    ({"toolConfig": {"retrievalConfig": {"languageCode": "de"}}}, "languageCode"),
+    ({"toolConfig": {"retrievalConfig": {"latLng": {"latitude": 1, "longitude": 2}}}}, "latLng"),  # without maps
+    ({"generationConfig": {"speechConfig": {"voiceConfig": {"replicatedVoiceConfig": {}}}}}, "speechConfig"),
+    ({"continuationToken": "dG9rZW4="}, "continuationToken"),
+]
+
+
+@promise("law:2-nothing-vanishes")
+@each(("more", "lost"), HALF_SETTINGS)
+def test_what_interactions_lacks_of_a_setting_is_lost_by_name(more: Json, lost: str) -> None:
+    for body, key in (
+        (asks_generate(more), lost),
+        (asks_generate(snake_case(more)), next(iter(snake_case({lost: 0})))),
+    ):
+        encoded = dragoman.translate_request(body, source="gemini", target="gemini-interactions")
+        (loss,) = encoded.losses
+        assert (loss.severity, loss.path.rpartition(".")[2]) == ("dropped", key)
+        assert reaches(body, loss.path)
+        assert "understands" not in loss.why, "both are Google's"
+
+
+@promise("law:2-nothing-vanishes", "law:1-identity")
+def test_formats_of_an_answer_state_what_it_consists_of() -> None:
+    text = {"type": "text", "mime_type": "application/json", "schema": SCHEMA}
+    image = {"type": "image", "aspect_ratio": "1:1", "image_size": "1K"}
+    audio = {"type": "audio", "mime_type": "audio/wav"}
+    for formats, modalities, lost in (
+        ([text, image], ["TEXT", "IMAGE"], []),
+        ([image], ["IMAGE"], []),
+        (image, ["IMAGE"], []),
+        ([{**image, "delivery": "inline"}], ["IMAGE"], ["image.delivery"]),
+        ([image, {**image, "aspect_ratio": "16:9"}], ["IMAGE"], ["image, again (1)"]),
+        ([{"type": "text"}, audio], ["TEXT", "AUDIO"], ["audio"]),
+        ([text, {"type": "scent"}], None, ["scent"]),
+    ):
+        body = asks_interactions({"response_format": formats})
+        encoded = dragoman.translate_request(body, source="gemini-interactions", target="gemini", model=GEMINI_3)
+        assert encoded.body["generationConfig"].get("responseModalities") == modalities
+        assert [loss.what for loss in encoded.losses] == lost
+        assert {loss.path for loss in encoded.losses} <= {"$.response_format"}
+        again = dragoman.translate_request(body, source="gemini-interactions", target="gemini-interactions")
+        assert difference(body, again.body) is None
+        for target in FORMATS:
+            crossed = dragoman.translate_request(
+                body, source="gemini-interactions", target=target, model=MODELS[target]
+            )
+            assert all(reaches(body, loss.path) or loss.severity == "invented" for loss in crossed.losses)
+    stated = asks_interactions({"response_format": [text, image], "response_modalities": ["image"]})
+    encoded = dragoman.translate_request(stated, source="gemini-interactions", target="gemini", model=GEMINI_3)
+    assert encoded.body["generationConfig"]["responseModalities"] == ["IMAGE"]
+    again = dragoman.translate_request(stated, source="gemini-interactions", target="gemini-interactions")
+    assert difference(stated, again.body) is None
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield from places(inner, (*path, key))
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = value.copy()
+    copy[path[0]] = replaced(copy[path[0]], path[1:], new)
+    return copy
+
+
+@promise("law:10-bad-input")
+@each(("ours", "theirs"), [pytest.param(*pair, id=json.dumps(pair[1])) for pair in (*SAME_SETTINGS, *SAME_READING)])
+def test_a_setting_of_a_wrong_type_is_lost_or_refused(ours: Json, theirs: Json) -> None:
+    is_part = (ours, theirs) in SAME_READING
+    given = {
+        "gemini": {"contents": [{"role": "user", "parts": [ours]}]} if is_part else asks_generate(ours),
+        "gemini-interactions": {"model": GEMINI_3, "input": [theirs]} if is_part else asks_interactions(theirs),
+    }
+    others = {"gemini": "gemini-interactions", "gemini-interactions": "gemini"}
+    for source, body in given.items():
+        for path, wrong in product(places(body), (None, 5, "x", [5], {"type": []})):
+            try:
+                encoded = dragoman.translate_request(
+                    replaced(body, path, wrong) if path else body, source=source, target=others[source], model=GEMINI_3
+                )
+            except (DecodeError, EncodeError):
+                continue
+            assert all(loss.path.startswith("$") for loss in encoded.losses)
 
 
 # ── steps that Google ran ─────────────────────────────────────────────────────────────────────────────────────

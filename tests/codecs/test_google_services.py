@@ -303,6 +303,8 @@ def test_what_both_services_know_crosses_and_is_reported_elsewhere() -> None:
         encoded = dragoman.translate_request(OF_BOTH, source=source, target=target, model=MODEL)
         if target in ("gemini", "vertex"):
             assert (encoded.body, encoded.losses) == (OF_BOTH, ())
+        elif target == "gemini-interactions":
+            assert [loss.path for loss in encoded.losses] == ["$.toolConfig.retrievalConfig.languageCode"]
         else:
             assert paths <= {loss.path for loss in encoded.losses if loss.severity == "dropped"}
 

@@ -15,6 +15,7 @@ from dragoman import ir
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import DecodeError, EncodeError
 from tests.support.cases import each
+from tests.support.formats import FORMATS, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference, without_notes
 
@@ -784,3 +785,22 @@ def test_what_the_server_refuses_is_an_error_with_a_path(body: dict[str, Any], p
     with pytest.raises(DecodeError) as raised:
         decoded(body)
     assert raised.value.path == path
+
+
+@promise("law:8-pairs-hold", "law:7-no-guessing")
+def test_calls_of_one_turn_may_come_in_messages_of_their_own() -> None:
+    """Strands sends each call in a message of its own, then the results, which name neither call nor function."""
+    calls = [{"role": "assistant", "tool_calls": [{"function": {"name": name, "arguments": {}}}]} for name in "fgf"]
+    results = [{"role": "tool", "content": text} for text in ("one", "two", "three")]
+    body = {"model": "m", "messages": [{"role": "user", "content": "go"}, *calls, *results]}
+    messages = dragoman.decode_request(body, "ollama-chat").messages
+    made = [call.id for message in messages for call in message.tool_calls]
+    given = [(result.tool_call_id, result.value) for message in messages for result in message.tool_results]
+    assert given == list(zip(made, ("one", "two", "three"), strict=True))
+    assert dragoman.translate_request(body, source="ollama-chat", target="ollama-chat").body == body
+    for target in FORMATS:
+        encoded = dragoman.translate_request(body, source="ollama-chat", target=target, model=MODELS[target])
+        assert [loss.path for loss in encoded.losses if loss.path.startswith("$.messages")] == []
+    answered = [*body["messages"], {"role": "user", "content": "more"}, calls[0], results[0]]
+    later = dragoman.decode_request({**body, "messages": answered}, "ollama-chat").messages
+    assert later[-1].tool_results[0].tool_call_id == later[-2].tool_calls[0].id

@@ -23,12 +23,22 @@ from dragoman.schema import (
     needs_adaptation,
     violations,
 )
+from dragoman.schema.dialects import OPENAI_FUNCTION
 from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record
 
 Schema = Any
-ALL = (JSON_SCHEMA, ANTHROPIC_INPUT, ANTHROPIC_STRICT, ANTHROPIC_FORMAT, OPENAI_STRICT, GEMINI_TYPED, VERTEX_TYPED)
+ALL = (
+    JSON_SCHEMA,
+    OPENAI_FUNCTION,
+    ANTHROPIC_INPUT,
+    ANTHROPIC_STRICT,
+    ANTHROPIC_FORMAT,
+    OPENAI_STRICT,
+    GEMINI_TYPED,
+    VERTEX_TYPED,
+)
 TYPED = (GEMINI_TYPED, VERTEX_TYPED)
 
 

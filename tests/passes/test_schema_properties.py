@@ -19,6 +19,7 @@ from dragoman.schema import (
     needs_adaptation,
     violations,
 )
+from dragoman.schema.dialects import OPENAI_FUNCTION
 from dragoman.schema.steps import has_root_rules_only
 from dragoman.schema.walk import Walk
 from tests.passes.schema_judge import (
@@ -103,7 +104,7 @@ JUDGES = {
 }
 each_dialect = pytest.mark.parametrize(
     "dialect",
-    [ANTHROPIC_INPUT, ANTHROPIC_STRICT, ANTHROPIC_FORMAT, OPENAI_STRICT, GEMINI_TYPED, VERTEX_TYPED],
+    [ANTHROPIC_INPUT, ANTHROPIC_STRICT, ANTHROPIC_FORMAT, OPENAI_FUNCTION, OPENAI_STRICT, GEMINI_TYPED, VERTEX_TYPED],
     ids=lambda dialect: dialect.name,
 )
 

@@ -1,20 +1,18 @@
-"""Translates between generateContent and Interactions: built-in tools, steps that Google ran, safety, token counts.
+"""Translates between generateContent and Interactions: built-in tools, steps that Google ran, token counts.
 
 The intermediate format uses the words of generateContent. Each function translates one object, and returns None for
-one that the other API cannot express.
+one that the other API cannot express. Settings: google_settings.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 from msgspec import Raw
 
-from dragoman.codecs.google_signatures import GOOGLE
-from dragoman.ir import Completion, ProviderTool, Request, ServerToolCall, ServerToolResult, Usage
-from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, Extra
+from dragoman.ir import Completion, ProviderTool, ServerToolCall, ServerToolResult, Usage
+from dragoman.ir.notes import CODE_LANGUAGE, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -319,78 +317,6 @@ def report_beyond_step(part: ServerToolCall | ServerToolResult, step: Mapping[st
     for key, value in entries.items():
         if value is not None and _camel_case(key) not in known:
             log.drop(part, f"{member}.{key}", f"{member}.{key}", "a step of this API has no such key")
-
-
-# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-_HARM = "HARM_CATEGORY_"
-
-
-def _as_is(value: Any) -> Any:
-    return value
-
-
-_SAFETY = {"type": "category", "threshold": "threshold", "method": "method"}
-
-
-def _safety_in_capitals(settings: Any) -> Any:
-    if not _is_list_of(settings, _SAFETY.keys()):
-        return None
-    prefixes = {"type": _HARM}
-    return [
-        {_SAFETY[key]: prefixes.get(key, "") + str(word).upper() for key, word in entry.items()} for entry in settings
-    ]
-
-
-def _safety_in_lower_case(settings: Any) -> Any:
-    names = {there: here for here, there in _SAFETY.items()}
-    if not _is_list_of(settings, names.keys()):
-        return None
-    return [{names[key]: str(word).removeprefix(_HARM).lower() for key, word in entry.items()} for entry in settings]
-
-
-def _is_list_of(settings: Any, keys: AbstractSet[str]) -> bool:
-    return isinstance(settings, list) and all(
-        isinstance(entry, Mapping) and entry.keys() <= keys and all(isinstance(word, str) for word in entry.values())
-        for entry in settings
-    )
-
-
-Translation = Callable[[Any], Any]
-
-SETTINGS: dict[str, tuple[str, Translation, Translation]] = {
-    "safety_settings": ("safetySettings", _safety_in_capitals, _safety_in_lower_case),
-    "cached_content": ("cachedContent", _as_is, _as_is),
-}
-"""Key of Interactions -> key of generateContent, and the translation there and back."""
-
-
-def settings_in_google_words(notes: Extra) -> Extra:
-    """Return the keys of an Interactions request that generateContent has too; notes them as they were written."""
-    google: Extra = {}
-    for key, (name, there, back) in SETTINGS.items():
-        raw = notes.get(key)
-        parsed = None if raw is None else parse_json(raw)
-        translated = None if parsed is None else there(parsed)
-        if raw is not None and translated is not None and back(translated) == parsed:
-            google[name] = Raw(encode_json(translated))
-            notes[MODELLED + key] = notes.pop(key)
-    return google
-
-
-def settings_of_google(request: Request, notes: Extra, log: LossLog) -> Extra:
-    """Return, for Interactions, the keys that a generateContent request has under other names."""
-    google = (request.metadata or {}).get(GOOGLE, {})
-    extra: Extra = {}
-    for key, (name, _, back) in SETTINGS.items():
-        if name in google and MODELLED + key not in notes:
-            parsed = parse_json(google[name])
-            translated = back(parsed)
-            if translated is not None:
-                extra[key] = Raw(encode_json(translated))
-            elif parsed is not None:
-                log.drop(request, name, name, "this API has no such value")
-    return extra
 
 
 # ── token counts: thoughts are counted outside the output, and the total is a sum ─────────────────────────────

@@ -1,4 +1,4 @@
-"""Schemas for APIs that require an object at the root; Claude's also refuse alternatives there."""
+"""Schemas for APIs that require an object at the root. Claude's also refuse alternatives there, OpenAI's bare lists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Adapted:
 def adapt(schema: bytes, dialect_name: str) -> Adapted:
     """Adapt a schema to a dialect. Cached, because an agent sends the same schemas on every turn."""
     schemas = _schemas()
-    dialect: SchemaDialect = getattr(schemas, dialect_name)
+    dialect: SchemaDialect = getattr(schemas.dialects, dialect_name)
     if not schemas.needs_adaptation(schema, dialect):
         return Adapted(Raw(schema))
     try:
@@ -67,14 +67,31 @@ def _declares_object(schema: bytes) -> bool:
 
 
 def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Any:
-    """Return the tool's parameters, unchanged if their root is declared as an object; None if there are none."""
-    parameters = tool.parameters_held
+    """Return the tool's parameters with an object at the root and items in every array; None if there are none.
+
+    Parameters that have both are returned unchanged.
+    """
+    parameters: Any = tool.parameters_held
     if parameters is None:
         return None
     schema = bytes(to_raw(parameters))
-    if schema.startswith(b'{"type":"object"') or _declares_object(schema):
+    if not (schema.startswith(b'{"type":"object"') or _declares_object(schema)):
+        parameters = object_schema(tool, tools, log, target)
+        schema = bytes(parameters)
+    if b'"array"' not in schema:
         return parameters
-    return object_schema(tool, tools, log, target)
+    found = adapt(schema, "OPENAI_FUNCTION")
+    _report_notes(found, tool, log)
+    return found.schema if found.notes else parameters
+
+
+def _report_notes(found: Adapted, tool: ToolDefinition, log: LossLog) -> None:
+    for note in found.notes:
+        field = "parameters" + note.path.removeprefix("$")
+        if note.exact:
+            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+        else:
+            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
 
 
 def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:
@@ -86,12 +103,7 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
     if found.refusal:
         place = next((index for index, other in enumerate(tools) if other is tool), 0)
         raise EncodeError(path=f"$.tools[{place}].parameters", reason=found.refusal, target=target)
-    for note in found.notes:
-        field = "parameters" + note.path.removeprefix("$")
-        if note.exact:
-            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
-        else:
-            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+    _report_notes(found, tool, log)
     return found.schema
 
 

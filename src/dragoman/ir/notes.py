@@ -16,6 +16,9 @@ Extra: TypeAlias = dict[str, Raw]
 RENAMED = "~as:"
 """Note: this key was spelled otherwise (`~as:inlineData` -> "inline_data")."""
 
+NAMED = "~named:"
+"""Note: the source has this key under another name (`~named:speechConfig` -> "speech_config")."""
+
 SINGLE = "~single:"
 """Note: this list was given as its single element."""
 

@@ -35,8 +35,8 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.completions import USAGE_DETAILS
-from dragoman.ir.notes import CITED_PLACE, CORRECTED, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
-from dragoman.ir.values import Value
+from dragoman.ir.notes import CITED_PLACE, CORRECTED, NAMED, SPELLINGS, WITHIN, has_note, inner_extra, is_spelling
+from dragoman.ir.values import Value, parse_json
 from dragoman.loss import Severity
 from dragoman.losses import LossLog, field_of_key
 from dragoman.profile import Profile
@@ -349,10 +349,12 @@ def _report_node(
             if key[:1] != "~":
                 if len(entry) > _LONGEST_EMPTY or entry not in _EMPTY_JSON:
                     if not why:
-                        why = f"only {family} understands it"
+                        why = f"only {family} understands it" if translated is None else "this API has no such field"
                         noted = bookkeeping.get(type(node), _NO_KEYS)
                     severity: Severity = "noted" if key in noted or within == _COUNTS else "dropped"
-                    log.entries.append((node, field_of_key(within, key), key, severity, why))
+                    named = entries.get(NAMED + key)
+                    what = key if named is None else str(parse_json(named))
+                    log.entries.append((node, field_of_key(within, key), what, severity, why))
             elif not is_spelling(key):
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}

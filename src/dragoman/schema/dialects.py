@@ -81,6 +81,9 @@ ANTHROPIC_STRICT = SchemaDialect(
 ANTHROPIC_FORMAT = replace(ANTHROPIC_STRICT, name="Anthropic output_config.format", root_object=False)
 """The same subset for an answer, which need not be an object."""
 
+# «array schema missing items»: the only thing that a function which is not strict is refused for, below its root.
+OPENAI_FUNCTION = SchemaDialect(name="OpenAI function", array_items="added")
+
 # A list of what is refused rather than of what is accepted: strict schemas with $schema, default, minLength, numeric
 # formats and x-* keywords are on record with status 200.
 OPENAI_STRICT = SchemaDialect(

@@ -31,7 +31,7 @@ _LARGEST_LIMIT = 2**63
 
 def has_root_rules_only(dialect: SchemaDialect) -> bool:
     """Whether only the root has rules."""
-    return dialect.keywords is None and not dialect.refused
+    return dialect.keywords is None and not dialect.refused and dialect.array_items == "optional"
 
 
 def is_verbatim(dialect: SchemaDialect) -> bool:

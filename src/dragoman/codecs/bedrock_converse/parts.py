@@ -53,7 +53,7 @@ from dragoman.ir import (
     Signature,
     Text,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, family_notes, inner_extra
+from dragoman.ir.notes import MODELLED, NAMED, WITHIN, Extra, family_notes, inner_extra
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
@@ -63,6 +63,7 @@ _guard = WireReader(GuardContent, "bedrock-converse guarded text")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 GUARD = "guardContent"
+_GUARDED = Raw(b'"check of the block by the guardrail"')
 _MEDIA = ("image", "document", "video", "audio")
 _KINDS = tuple(name for name in Block.__struct_fields__ if name != "extra")
 
@@ -184,11 +185,13 @@ def _decode_guarded(block: Block) -> AnyPart:
     if (wire.text is UNSET) == (wire.image is UNSET):
         return whole(block)
     if wire.text is not UNSET:
-        return Text(wire.text.text, metadata={FAMILY: {GUARD: raw}})
+        return Text(wire.text.text, metadata={FAMILY: {GUARD: raw, NAMED + GUARD: _GUARDED}})
     image = decode_media("image", wire.image)  # type: ignore[arg-type]
     if not isinstance(image, Image):
         return whole(block)
-    return structs.replace(image, metadata={FAMILY: {**family_notes(FAMILY, image.metadata), GUARD: raw}})
+    return structs.replace(
+        image, metadata={FAMILY: {**family_notes(FAMILY, image.metadata), GUARD: raw, NAMED + GUARD: _GUARDED}}
+    )
 
 
 def _decode_search_result(block: Block) -> AnyPart:

@@ -139,14 +139,22 @@ class EventEncoder(BaseEventEncoder):
             degrade_refusal(part, self._log)
         if isinstance(part, Text) and part.cache is not None:
             drop_cache_mark(part, self._log)
-        kind = "thinking" if isinstance(part, Reasoning) else "text"
-        index = self._blocks
-        self._blocks += 1
-        outgoing.open("content-delta", index, b'{"content":{"%b":' % kind.encode(), b"}}")
-        out = [_message("content-start", index, content={"type": kind, kind: ""}), self._fragment(outgoing, part.text)]
+        outgoing.waits = True
+        out = [self._fragment(outgoing, part.text)]
         for citation in part.citations if isinstance(part, Text) else ():
             out += self._citation(outgoing, citation)
         return out
+
+    def _start_block(self, outgoing: _Outgoing) -> bytes:
+        """Start the block of a part when it has something to hold: a client returns an empty text, which is refused."""
+        if not outgoing.waits:
+            return b""
+        outgoing.waits = False
+        kind = "thinking" if isinstance(outgoing.part, Reasoning) else "text"
+        index = self._blocks
+        self._blocks += 1
+        outgoing.open("content-delta", index, b'{"content":{"%b":' % kind.encode(), b"}}")
+        return _message("content-start", index, content={"type": kind, kind: ""})
 
     def _open_call(self, outgoing: _Outgoing, call: ToolCall) -> list[bytes]:
         index = self._calls
@@ -185,39 +193,42 @@ class EventEncoder(BaseEventEncoder):
         return self._open_block(outgoing, text)
 
     def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
-        if not text or not outgoing.head:
+        if not text or not (outgoing.head or outgoing.waits):
             return b""
         outgoing.length += len(text)
         if outgoing.pieces is not None:
             outgoing.pieces.append(text)
             return b""
-        return outgoing.head + encode_json(text) + outgoing.tail
+        start = self._start_block(outgoing) if outgoing.waits else b""
+        return start + outgoing.head + encode_json(text) + outgoing.tail
 
     def _citation(self, outgoing: _Outgoing, citation: Any) -> list[bytes]:
-        if not outgoing.head:
+        if not (outgoing.head or outgoing.waits):
             return []
-        index = outgoing.index
-        wire = encode_citation(citation, "", index)
+        wire = encode_citation(citation, "", self._blocks if outgoing.waits else outgoing.index)
         if wire is None:
             return []
+        start = self._start_block(outgoing)
         number = self._citations
         self._citations += 1
         encoded = single_line(to_raw(wire))
-        return [_message("citation-start", number, citations=encoded), _event("citation-end", index=number)]
+        return [start, _message("citation-start", number, citations=encoded), _event("citation-end", index=number)]
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
         outgoing = self._parts.pop(event.index)
         part = outgoing.part
-        if not outgoing.head:
+        if not (outgoing.head or outgoing.waits):
             return []
         signature = event.signature or getattr(part, "signature", None)
         if signature is not None and (event.incomplete or not signature.data):
             signature = None
         if isinstance(part, ToolCall):
             return self._end_call(outgoing, part, event)
+        if outgoing.waits and signature is None:
+            return []
+        out = [self._start_block(outgoing)]
         if outgoing.index is None:
             return []  # a plan has no end
-        out = []
         if signature is not None:
             out.append(self._signature(outgoing, part, signature))
         return [*out, _event("content-end", index=outgoing.index)]
@@ -272,7 +283,7 @@ class EventEncoder(BaseEventEncoder):
 class _Outgoing:
     """One part while it is encoded: the bytes around each of its fragments, empty if the part is not sent."""
 
-    __slots__ = ("head", "index", "length", "part", "pieces", "tail")
+    __slots__ = ("head", "index", "length", "part", "pieces", "tail", "waits")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -280,6 +291,8 @@ class _Outgoing:
         self.index: int | None = None
         self.length = 0
         self.pieces: list[str] | None = None
+        self.waits = False
+        """Whether it is a block that has not been started."""
 
     def open(self, kind: str, index: int | None, head: bytes, tail: bytes) -> None:
         place = b"" if index is None else b'"index":%d,' % index

@@ -60,7 +60,17 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import CODE_LANGUAGE, MODELLED, WITHIN, Extra, Spelling, family_notes, has_note, inner_extra
+from dragoman.ir.notes import (
+    CODE_LANGUAGE,
+    MODELLED,
+    NAMED,
+    WITHIN,
+    Extra,
+    Spelling,
+    family_notes,
+    has_note,
+    inner_extra,
+)
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -431,6 +441,7 @@ def _media(
 
 
 _RESOLUTIONS = ("mediaResolution", "media_resolution")
+_ONE_RESOLUTION = "this model takes one resolution for all media"
 _LEVELS = {"low": "MEDIA_RESOLUTION_LOW", "high": "MEDIA_RESOLUTION_HIGH"}
 _DETAILS: dict[Any, str] = {level: detail for detail, level in _LEVELS.items()}
 
@@ -629,6 +640,8 @@ class PartEncoder:
         notes = (part.metadata or {}).get(FAMILY, {})
         if isinstance(part, Image) and (part.detail is not None or notes):
             notes = self._with_resolution(part, notes, in_result=wire is ResponsePart)
+        if notes and not self._native and not self._carries:
+            notes = self._without_unfit(part, notes, in_result=wire is ResponsePart)
         extra: Extra = {}
         body: Any
         if part.data is not None:
@@ -671,12 +684,24 @@ class PartEncoder:
         level = _LEVELS.get(part.detail)
         if level is None or in_result:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
-        elif self._profile.image_detail_models.search(self._model or "") is None:
-            why = "this model takes one resolution for all media"
-            self._log.drop(part, "detail", f"image detail {part.detail!r}", why)
+        elif not self._takes_resolution():
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", _ONE_RESOLUTION)
         else:
             return {**notes, _RESOLUTIONS[0]: Raw(encode_json({"level": level}))}
         return notes
+
+    def _without_unfit(self, part: Any, notes: Extra, *, in_result: bool) -> Extra:
+        """Return the notes of a part of Interactions without keys that a part here, or the model, does not take."""
+        unfit = [key for key in ("mediaResolution", "videoMetadata") if key in notes and in_result]
+        if not in_result and "mediaResolution" in notes and not self._takes_resolution():
+            unfit = ["mediaResolution"]
+        for key in unfit:
+            why = "parts of a function response have none in this API" if in_result else _ONE_RESOLUTION
+            self._log.drop(part, key, str(parse_json(notes.get(NAMED + key, Raw(encode_json(key))))), why)
+        return {key: value for key, value in notes.items() if key not in unfit} if unfit else notes
+
+    def _takes_resolution(self) -> bool:
+        return self._profile.image_detail_models.search(self._model or "") is not None
 
     def _type_of_file(self, part: Image | Audio | Document) -> str | UnsetType:
         """Return the media type of a part that refers to a URL; without one, guess it from the URL."""

@@ -34,7 +34,7 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
     other_publishers: str = ""
     """Resource path of {publisher}/{model}, if there are several publishers."""
     older_models: re.Pattern[str] = NEVER
-    """Models that take no media in results, no JSON answer beside functions, no built-in tool beside functions."""
+    """Models that take no media in results, no JSON answer beside tools, no built-in tool beside functions."""
     no_system_models: re.Pattern[str] = NEVER
     """Models that refuse a system instruction."""
     image_detail_models: re.Pattern[str] = NEVER

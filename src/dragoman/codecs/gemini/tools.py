@@ -300,7 +300,7 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
     inner = None if notes is None else inner_extra(notes, "toolConfig")
     if functions and built_in and not native and _needs_flag(request.model, profile):
         log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")
-        inner = {"includeServerSideToolInvocations": Raw(b"true")}
+        inner = {**(inner or {}), "includeServerSideToolInvocations": Raw(b"true")}
     if inner is not None:
         return spliced(ToolConfig(config), inner)
     return UNSET if config is UNSET else ToolConfig(config)
@@ -450,7 +450,7 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
     if output is None:
         return UNSET, UNSET, UNSET, UNSET
     if request.origin != FAMILY and request.tools and profile.older_models.search(request.model or ""):
-        log.drop(request, "output", "structured output", "this model gives no JSON answer beside functions")
+        log.drop(request, "output", "structured output", "this model gives no JSON answer beside tools")
         return UNSET, UNSET, UNSET, UNSET
     notes: Extra = (output.metadata or {}).get(FAMILY, {})
     is_known = not is_any_unknown(profile.unknown_keys, "GenerationConfig", ("responseFormat",))

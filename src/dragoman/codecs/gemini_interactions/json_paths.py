@@ -18,7 +18,7 @@ from dragoman.codecs.gemini_interactions.steps import (
     is_output,
     shares_thought,
 )
-from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
+from dragoman.codecs.google_settings import path_of_shared
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -38,15 +38,16 @@ from dragoman.ir.values import parse_json
 from dragoman.losses import PathsWithPieces, Tables, at, paths_by_tables
 
 _MEDIA = {"url": "uri", "media_type": "mime_type", "detail": "resolution"}
+_VIDEO = {"mediaResolution": "resolution", "mediaProcessing": "processing", "videoMetadata": "processing"}
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
-    Image: _MEDIA,
-    Document: _MEDIA,
+    Image: _MEDIA | _VIDEO,
+    Document: _MEDIA | _VIDEO,
     Audio: _MEDIA,
     Reasoning: {"text": "summary", "redacted": "signature"},
     ToolResult: {"tool_call_id": "call_id", "value": "result", "parts": "result", "kind": "is_error"},
     ToolCall: {"arguments_text": "arguments"},
 }
-_KEYS = {name: key for key, (name, _, _) in SHARED.items()} | {
+_KEYS = {
     "messages": "input",
     "generationConfig.responseModalities": "response_modalities",
     "reasoning.visible": "generation_config.thinking_summaries",
@@ -189,11 +190,9 @@ def _setting_path(request: Request, field: str) -> str:
     reasoning = request.reasoning
     if field.startswith("reasoning") and reasoning is not None and reasoning.effort is None:
         return f"$.{_KEYS['reasoning.visible']}"
-    if field in _KEYS:
-        return f"$.{_KEYS[field]}"
-    head, bracket, rest = field.partition("[")
-    if bracket and head in _KEYS:
-        return f"$.{_KEYS[head]}[{rest}"
+    path = path_of_shared(field, request) or _KEYS.get(field)
+    if path is not None:
+        return f"$.{path}"
     head = field.partition(".")[0]
     if head in {"tool_choice", "reasoning", "output", "response_format"}:
         return SETTINGS.path(head)

@@ -406,7 +406,7 @@ class MessageEncoder:
         self._to_client = to_client
         # A stored transcript (native, without a target model) keeps what it carries; a provider never receives it.
         self._carries = to_client or native
-        self._parts = PartEncoder(log, None if self._carries else _TO_AN_API, native=native, profile=profile)
+        self.parts = PartEncoder(log, None if self._carries else _TO_AN_API, native=native, profile=profile)
         self._checks = not self._carries and profile.placeholder_signature_models.search(model or "") is not None
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
@@ -454,7 +454,7 @@ class MessageEncoder:
     def _contents_of(self, message: Message) -> list[WireValue]:
         if type(message.content_held) is str:
             return [TextContent(message.text)]
-        return [wire for part in message.parts if (wire := self._parts.encode_content(part, message.role)) is not None]
+        return [wire for part in message.parts if (wire := self.parts.encode_content(part, message.role)) is not None]
 
     def _encode_inside(self, results: Message, rest: Message | None) -> list[WireValue]:
         """Encode a user step with results among its contents, as one client writes it."""
@@ -487,7 +487,7 @@ class MessageEncoder:
     def _result_value(self, result: ToolResult, notes: Extra) -> Any:
         """Return text, an object, or a list of contents, unwrapped. Any other JSON is sent as its text."""
         if result.parts or result.kind == "multimodal":
-            wires = [wire for part in result.parts if (wire := self._parts.encode_content(part, "tool")) is not None]
+            wires = [wire for part in result.parts if (wire := self.parts.encode_content(part, "tool")) is not None]
             return wires if wires or self._native or not result.parts else ""
         value = result.value_held
         if result.kind != "data" and isinstance(text := value if type(value) is str else result.value, str):
@@ -554,7 +554,7 @@ class MessageEncoder:
         signature = part.signature if isinstance(part, Text | ToolCall) else None
         if signature is not None and not is_merged and ON_CALL not in notes:
             thought = self._carrier(part, signature, following)
-            if thought is not None and self._parts.signatures.stands_behind(part):  # type: ignore[arg-type]
+            if thought is not None and self.parts.signatures.stands_behind(part):  # type: ignore[arg-type]
                 behind.append(foreign_signatures.trailing_signature(part, signature))
             elif thought is not None:
                 before.append(thought)
@@ -580,9 +580,9 @@ class MessageEncoder:
         if isinstance(part, ToolCall):
             return [encode_call(part, self._log, native=self._native)]
         if not is_output(part):
-            return self._parts.encode_part(part, "assistant")
+            return self.parts.encode_part(part, "assistant")
         run = parts[index : index + _count(parts, index)]
-        contents = [wire for piece in run if (wire := self._parts.encode_content(piece, "assistant")) is not None]
+        contents = [wire for piece in run if (wire := self.parts.encode_content(piece, "assistant")) is not None]
         if not contents:
             return []
         notes = family_notes(FAMILY, getattr(part, "metadata", None))
@@ -591,7 +591,7 @@ class MessageEncoder:
             content = part.text
         step = ModelOutputStep(content)
         within = inner_extra(notes, "step")
-        return [*self._parts.thoughts_of(part), step if within is None else spliced(step, within)]
+        return [*self.parts.thoughts_of(part), step if within is None else spliced(step, within)]
 
 
 def _count(parts: Sequence[AnyPart], index: int) -> int:

@@ -29,7 +29,8 @@ from dragoman.codecs.gemini_interactions.wire import (
     VideoContent,
 )
 from dragoman.codecs.google_media import OFFICE, fit_medium
-from dragoman.codecs.google_signatures import is_signed_medium
+from dragoman.codecs.google_media_keys import MediumKeys, medium_in_google_words
+from dragoman.codecs.google_signatures import GOOGLE, is_signed_medium
 from dragoman.codecs.media import document_text, type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, restore, spliced
@@ -108,10 +109,11 @@ def _decode_media(wire: MediaContent) -> AnyPart:
     url = None if wire.uri is UNSET else wire.uri
     detail = None
     if isinstance(wire, ImageContent) and wire.resolution is not UNSET:
-        detail = _DETAIL.get(wire.resolution)
+        detail = wire.resolution if wire.resolution in _DETAIL else None
         if detail is None:
             notes["resolution"] = Raw(encode_json(wire.resolution))
-    metadata = {FAMILY: notes} if notes else None
+    google = medium_in_google_words(notes) if notes else {}
+    metadata = {FAMILY: notes} | ({GOOGLE: google} if google else {}) if notes else None
     if kind is ImageContent:
         return Image(mime, data, url, metadata=metadata, detail=detail)
     if kind is AudioContent:
@@ -119,7 +121,7 @@ def _decode_media(wire: MediaContent) -> AnyPart:
     return Document(mime, data, url, metadata=metadata)
 
 
-_DETAIL = {"low": "low", "high": "high"}
+_DETAIL = ("low", "high")
 
 
 def _type_of(mime: str | None, url: str | None, otherwise: type[MediaContent]) -> type[MediaContent]:
@@ -152,6 +154,7 @@ class PartEncoder(BlockEncoder):
     ) -> None:
         super().__init__(log, request, native=native)
         self._profile = profile
+        self.keys = MediumKeys(None, log)
 
     # ── steps ──
 
@@ -197,7 +200,7 @@ class PartEncoder(BlockEncoder):
         elif part.citations:
             self._log.drop(part, "citations", "citations", "this API has annotations on its answers only")
         notes = _content_notes(part)
-        wire = TextContent(part.text, annotations if annotations != b"[]" or notes else UNSET)
+        wire = TextContent(part.text, UNSET if annotations == Raw(b"[]") and not self._native else annotations)
         return spliced(wire, notes) if notes else wire
 
     def _report_part(self, part: Any, role: str, *fields: str) -> None:
@@ -211,12 +214,12 @@ class PartEncoder(BlockEncoder):
                 self._log.drop(part, field, f"{type(part).__name__.lower()} {field}", "this API has no such field")
 
     def _content_image(self, part: Image, role: str) -> WireValue:
-        resolution: Any = UNSET
-        if part.detail is not None:
-            resolution = _DETAIL.get(part.detail, UNSET)
-            if resolution is UNSET and part.detail != "auto":
-                self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such resolution")
-        return self._media(part, role, ImageContent, resolution=resolution)
+        resolution: Extra = {}
+        if part.detail in _DETAIL:
+            resolution = {"resolution": Raw(encode_json(part.detail))}
+        elif part.detail is not None and part.detail != "auto":
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such resolution")
+        return self._media(part, role, ImageContent, **resolution)
 
     def _content_document(self, part: Document, role: str) -> WireValue:
         if part.text is not None:
@@ -226,7 +229,7 @@ class PartEncoder(BlockEncoder):
     def _content_audio(self, part: Audio, role: str) -> WireValue:
         return self._media(part, role, AudioContent, "transcript")
 
-    def _media(self, part: Any, role: str, kind: type[MediaContent], *fields: str, **further: Any) -> WireValue:
+    def _media(self, part: Any, role: str, kind: type[MediaContent], *fields: str, **further: Raw) -> WireValue:
         if role == "system":
             return self._refuse(part, "system instructions of this API are text")
         self._report_part(part, role, *fields)
@@ -245,7 +248,10 @@ class PartEncoder(BlockEncoder):
                 return None
             uri = part.url
         kind = _NAMED[parse_json(notes[KIND])] if KIND in notes else _type_of(part.media_type, part.url, kind)
-        wire = kind(data, uri, mime, **(further if kind is ImageContent else {}))
+        notes = {**notes, **further} if kind is ImageContent else notes
+        if not self._native:
+            notes = {**notes, **self.keys.write(part, str(kind.__struct_config__.tag), notes)}
+        wire = kind(data, uri, mime)
         return spliced(wire, notes) if notes else wire
 
     def _content_refusal(self, part: Refusal, role: str) -> WireValue:  # noqa: ARG002

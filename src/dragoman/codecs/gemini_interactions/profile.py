@@ -11,7 +11,9 @@ import re
 
 from msgspec import structs
 
+from dragoman.codecs.google_media_keys import KEYS_OF_MEDIA
 from dragoman.codecs.google_models import BEFORE_3, HOSTED, NO_PREFILL, SINCE_3, TOOL_NAME
+from dragoman.codecs.google_settings import TRANSLATED
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.google_usage import AUDIO_COUNTS, DETAILS_OF_GENERATE
 from dragoman.codecs.layout import Layout
@@ -47,8 +49,8 @@ PROFILE = InteractionsProfile(
     translates={
         GOOGLE: frozenset(
             {
-                "safetySettings",
-                "cachedContent",
+                *TRANSLATED,
+                *KEYS_OF_MEDIA,
                 "tool_choice.mode",
                 # Their steps are always included here.
                 "toolConfig.includeServerSideToolInvocations",

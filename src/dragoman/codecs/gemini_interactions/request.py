@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
@@ -30,8 +30,15 @@ from dragoman.codecs.gemini_interactions.wire import (
     InteractionBody,
     InteractionRequest,
 )
+from dragoman.codecs.google_media_keys import MediumKeys
+from dragoman.codecs.google_settings import (
+    settings_in_google_words,
+    settings_of_google,
+    with_google_words,
+    with_place,
+    write_modalities,
+)
 from dragoman.codecs.google_signatures import GOOGLE, with_named_signatures
-from dragoman.codecs.google_vocabulary import settings_in_google_words, settings_of_google
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
@@ -40,7 +47,6 @@ from dragoman.codecs.shared_settings import (
     GOOGLE_LABELS,
     fit_labels,
     fit_limits,
-    fit_modalities,
     fit_others,
     fit_tier,
     read_tier,
@@ -64,12 +70,6 @@ _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
 INPUT = "~input"
 """Note: the form of the input, if it was not a list of steps."""
 _GOOGLES = (FAMILY, GOOGLE)
-_MODALITIES = ("text", "image", "audio", "video", "document")
-
-
-def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
-    return modalities if request.origin == FAMILY else fit_modalities(modalities, _MODALITIES, request, log) or UNSET
-
 
 SETTINGS = Settings(
     InteractionRequest,
@@ -88,7 +88,7 @@ SETTINGS = Settings(
         Setting("labels", write=fit_others(partial(fit_labels, GOOGLE_LABELS), *_GOOGLES)),
         Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), partial(fit_tier, GEMINI_TIERS)),
         Setting("store"),
-        Setting("modalities", "response_modalities", write=_write_modalities),
+        Setting("modalities", "response_modalities", write=write_modalities),
         Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
         Setting("parallel_tool_calls", None),  # several calls are the default; one at a time is reported separately
         Setting("candidates", None),  # there is always one answer; more are reported separately
@@ -103,7 +103,6 @@ SETTINGS = Settings(
 def decode_request(body: bytes) -> Request:
     wire: Any = _reader.read(body)
     notes: Extra = (_keys(wire) if type(wire) is InteractionBody else None) or {}
-    google = settings_in_google_words(notes)
     decoder = MessageDecoder()
     if wire.system_instruction is not None:
         decoder.add_system(wire.system_instruction)
@@ -115,9 +114,9 @@ def decode_request(body: bytes) -> Request:
     output = None if wire.response_format is UNSET else decode_output(wire.response_format, notes)
     config = wire.generation_config
     settings: tuple[Any, ...] = _NO_SETTINGS if config is UNSET else _decode_config(config, notes)
+    google = settings_in_google_words(notes, tools.tools) if notes or tools.is_private else {}
     request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, *settings, output)
-    if google:
-        request = structs.replace(request, metadata={**(request.metadata or {}), GOOGLE: google})
+    request = with_google_words(request, google, notes)
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
@@ -169,23 +168,26 @@ def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
 def encode_request(request: Request, log: LossLog, profile: InteractionsProfile = PROFILE) -> Encoded:
     native = request.origin == FAMILY
     if not native:
-        request = with_named_signatures(_legal_settings(request, log), log)
+        request = with_place(with_named_signatures(_legal_settings(request, log), log), log)
     notes = SETTINGS.add_keys(request, log, family_notes(FAMILY, request.metadata)) or {}
     if not native and not {"store", "previous_interaction_id"} & notes.keys():
         # By default this API stores requests; others do not.
         notes = {"store": Raw(b"false"), **notes}
     system, messages = split_system(request.messages, log)
     encoder = MessageEncoder(log, profile, model=request.model, native=native)
+    encoder.parts.keys = MediumKeys(None if native else request, log)
     steps = encoder.encode(messages)
+    encoder.parts.keys.finish()
     given: Any = _native_input(notes, messages, steps) if native else steps
     if not native and not steps:
         reason = f"no message has content{log.dropped_content()}"
         raise EncodeError(path="$.messages", reason=reason, target=profile.name)
     written = encode_tools(request.tools, log, native=native) if request.tools else None
     tools = UNSET if written is None else written
-    config = _encode_config(request, log, notes, has_tools=written is not None)
+    shared, within = ({}, {}) if native else settings_of_google(request, notes, log)
+    config = _encode_config(request, log, notes, within, has_tools=written is not None)
     wire = SETTINGS.write(request, log, given, system, tools, config, encode_output(request, log))
-    extra = notes if native else {**notes, **settings_of_google(request, notes, log)}
+    extra = {**notes, **shared} if shared else notes
     return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire), (), profile.path)
 
 
@@ -203,8 +205,8 @@ def _native_input(notes: Extra, messages: tuple[Message, ...], steps: list[WireV
     return contents[0] if spelled == "content" else contents
 
 
-def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: bool) -> WireValue:
-    """Return the generation_config, or UNSET."""
+def _encode_config(request: Request, log: LossLog, notes: Extra, shared: Extra, *, has_tools: bool) -> WireValue:
+    """Return the generation_config, or UNSET; `shared` are its keys that generateContent has too."""
     native = request.origin == FAMILY
     level, summaries = encode_reasoning(request, log)
     choice: Any = UNSET
@@ -224,8 +226,8 @@ def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: b
         request.temperature,
         request.top_p,
     )
-    within = inner_extra(notes, _CONFIG)
-    if within is not None:
+    within = {**(inner_extra(notes, _CONFIG) or {}), **shared}
+    if within:
         return spliced(config, within)
     return UNSET if config == _NO_CONFIG and "~config" not in notes else config
 

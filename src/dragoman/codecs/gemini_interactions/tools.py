@@ -11,6 +11,14 @@ from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
 from dragoman.codecs.gemini_interactions.profile import FAMILY
 from dragoman.codecs.gemini_interactions.wire import AllowedTools, ChoiceObject, ProviderToolWire, ToolWire
+from dragoman.codecs.google_settings import (
+    JSON,
+    note_other_formats,
+    read_formats,
+    read_json_format,
+    take_place,
+    write_place,
+)
 from dragoman.codecs.google_signatures import GOOGLE
 from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member, write_member
 from dragoman.codecs.memo import ToolReader, ToolWriter
@@ -20,7 +28,7 @@ from dragoman.codecs.shared_tools import parameters_of_custom, report_provider_t
 from dragoman.codecs.tuple_schemas import without_tuples
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import WITHIN, Extra, family_notes
+from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -42,12 +50,13 @@ def _decode_tool(wire: ToolWire) -> Tool:
         )
     raw = encode_with_extra(wire)
     definition = parse_json(raw)
+    place = take_place(definition)
     member = tool_as_member(definition)
     fields: dict[str, Any] = {"name": wire.name or (wire.type if isinstance(wire.type, str) else "")}
     fields |= HOSTED.read_tool(definition)
     if member is not None and member_as_tool(member) == (definition, ()):
-        fields |= {"name": next(iter(member)), "origin": GOOGLE, "definition": Raw(encode_json(member))}
-        return ProviderTool(**fields)
+        fields |= {"origin": GOOGLE, "definition": Raw(encode_json(member))}
+        return ProviderTool(**fields | ({"metadata": {FAMILY: place}} if place else {}))
     return ProviderTool(**fields, origin=FAMILY, definition=raw)
 
 
@@ -82,7 +91,7 @@ def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
     if tool.definition is None or tool.origin != GOOGLE:
         written = HOSTED.write_tool(tool) if tool.definition is None else None
         return report_provider_tool(tool, log) if written is None else written
-    return write_member(tool, log)
+    return write_place(tool, write_member(tool, log))
 
 
 _WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
@@ -134,31 +143,15 @@ def encode_tool_choice(request: Request, choice: ToolChoice, log: LossLog) -> Wi
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
 
-JSON = "application/json"
-_FORMAT_KEYS = frozenset({"type", "mime_type", "schema"})
-
 
 def decode_output(raw: Raw, notes: Extra) -> StructuredOutput | None:
-    """Decode the text format of an answer. Formats with more, or not about JSON, stay in `notes` unchanged."""
-    parsed = parse_json(raw)
-    entries = parsed if isinstance(parsed, list) else [parsed]
-    texts = [entry for entry in entries if isinstance(entry, dict) and entry.get("type") == "text"]
-    output = None
-    if len(texts) == 1 and texts[0].keys() <= _FORMAT_KEYS and texts[0].get("mime_type", JSON) == JSON:
-        text = texts[0]
-        metadata = {FAMILY: {"~format": raw}}
-        if "schema" in text:
-            output = StructuredOutput("schema", Raw(encode_json(text["schema"])), metadata=metadata)
-        elif "mime_type" in text:
-            output = StructuredOutput("json", metadata=metadata)
-    others = [entry for entry in entries if entry not in texts]
+    """Decode the text format of an answer. Other formats are a loss in other APIs, each named by its type."""
+    texts, others, is_known = read_formats(raw)
+    output = read_json_format(texts[0], raw) if len(texts) == 1 else None
     if output is None:
-        plain = [{"type": "text"}, {"type": "text", "mime_type": "text/plain"}]
-        notes["~raw:response_format" if parsed in plain else "response_format"] = raw
-    elif others:
-        # A second kind of response format is a loss in other formats, named by its type.
-        kinds = {str(entry.get("type", "")): entry for entry in others if isinstance(entry, dict)}
-        notes[WITHIN + "response_format"] = Raw(encode_json(kinds))
+        notes[MODELLED + "response_format" if is_known else "response_format"] = raw
+    if output is not None or is_known:
+        note_other_formats(others, notes, has_text=bool(texts))
     return output
 
 

@@ -89,6 +89,11 @@ class _Unanswered:
         self.first = calls[0] if calls else None
         """The next call in order, which the usual result answers."""
 
+    def add(self, calls: list[ToolCall]) -> None:
+        """Add calls of the same turn, none of which has a result yet."""
+        self._calls += calls
+        self.first = self._calls[self._next] if self._next < len(self._calls) else None
+
     def take_first(self) -> ToolCall | None:
         call = self.first
         if call is not None:
@@ -139,6 +144,8 @@ class MessageDecoder(TraitNotes):
     """
 
     _unanswered: _Unanswered = _NO_CALLS
+    _called: int = -2
+    """The index of the last message with calls."""
 
     def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
         """Decode the messages. The usual ones are read inline, others by their own method."""
@@ -170,8 +177,13 @@ class MessageDecoder(TraitNotes):
         message = decode_assistant(wire, index)
         self.message(message)
         if wire.tool_calls:
-            # A result without id or name belongs to the calls directly before it, never to those of an earlier turn.
-            self._unanswered = _Unanswered([part for part in message.content_held if type(part) is ToolCall])
+            calls = [part for part in message.content_held if type(part) is ToolCall]
+            if index == self._called + 1:
+                self._unanswered.add(calls)  # some clients send each call of a turn in a message of its own
+            else:
+                # A result without id or name belongs to the calls directly before it, not to those of earlier turns.
+                self._unanswered = _Unanswered(calls)
+            self._called = index
         return message
 
     def _decode_result(self, wire: ToolMessage, index: int) -> Message:
