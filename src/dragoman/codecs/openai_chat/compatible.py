@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import document_text
+from dragoman.codecs.openai_chat import cache_control
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.openai_chat.tools import SHAPE
 from dragoman.codecs.search_results import search_as_text
@@ -165,7 +166,7 @@ def _join_texts(parts: _Parts, log: LossLog) -> str | _Parts:
         return parts
     texts = [part for part in parts if isinstance(part, Text)]
     for part in texts:
-        if part.cache is not None:
+        if part.cache is not None and cache_control.OF_THE_MESSAGE not in (part.metadata or {}).get(FAMILY, {}):
             log.drop(part, "cache", "cache mark", "prompts are cached automatically by this server")
         if part.citations:
             log.drop(part, "citations", "citations", "this server accepts none in requests")

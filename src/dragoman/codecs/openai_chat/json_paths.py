@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
-from dragoman.codecs.openai_chat import audio, images
+from dragoman.codecs.openai_chat import audio, cache_control, images
 from dragoman.codecs.openai_chat.foreign_signatures import SIGNED_AT
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
@@ -102,7 +102,7 @@ def _piece_path(result: ToolResult, index: int, field: str) -> str:
     if TAGGED in (result.metadata or {}).get(FAMILY, {}):
         return ""  # the media were in a separate turn
     part = result.parts[index]
-    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
+    inner = _OF_A_PART.get(type(part), {}).get(field) or cache_control.path_key(part, field) or part_key(field)
     return at(f".content[{index}]", inner)
 
 
@@ -201,10 +201,13 @@ def _tool_path(request: Request, index: int, field: str) -> str:
         return f"$.{next(iter(tool.definition))}"  # type: ignore[union-attr, arg-type]
     path = f"$.tools[{index}]"
     shape = note(getattr(tool, "metadata", None), FAMILY, SHAPE)
-    if shape is not UNSET:
+    if shape is not UNSET and field[:5] != "cache":
         head, dot, rest = field.partition(".")
         key = next((key for key in SCHEMA_KEYS if key in shape), head) if head == "parameters" else head
         return f"{path}.{key}{dot}{rest}" if field else path
+    if field[:5] == "cache" and isinstance(tool, ToolDefinition):
+        inside = cache_control.NOTED in (inner_extra(family_notes(FAMILY, tool.metadata), "function") or ())
+        return f"{path}.{'function.' if inside else ''}{cache_control.KEY}{field[5:]}"
     inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"
@@ -219,20 +222,26 @@ def _part_path(message: Message, part_index: int, field: str, places: list[int])
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
+    if field[:5] == "cache" and cache_control.OF_THE_MESSAGE in _own(part):
+        return f".{cache_control.KEY}{field[5:]}"
     if isinstance(part, ToolCall):
         return _call_path(part, f".tool_calls[{places[part_index]}]", field)
-    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
+    inner = _OF_A_PART.get(type(part), {}).get(field) or cache_control.path_key(part, field) or part_key(field)
     if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
         inner = _BY_URL.get(field, inner)
     if images.is_made(part):
         return at(images.place_of(part), inner)
     if message.role == "tool":
+        marked = cache_control.path_key(part, field)
+        if marked is not None:
+            return f".{marked}"
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant":
         listed = note(message.metadata, FAMILY, "~content") == "parts" and _is_content(message, part)
         if not listed:
             return _assistant_field_path(message, part, field)
-    return at(".content" if type(message.content_held) is str else f".content[{places[part_index]}]", inner)
+    is_text = type(message.content_held) is str or cache_control.is_text(parts, family_notes(FAMILY, message.metadata))
+    return at(".content" if is_text else f".content[{places[part_index]}]", inner)
 
 
 def _call_path(call: ToolCall, place: str, field: str) -> str:
@@ -243,6 +252,9 @@ def _call_path(call: ToolCall, place: str, field: str) -> str:
         return at(place, "arguments" if field == "arguments_text" else field)
     if field == "signature" and SIGNED_AT in notes:
         return at(place, parse_json(notes[SIGNED_AT]))
+    marked = cache_control.path_key(call, field)
+    if marked is not None:
+        return at(place, marked)
     known = _OF_A_PART[ToolCall]
     return at(place, (_OF_A_CUSTOM_CALL if call.custom and field in _OF_A_CUSTOM_CALL else known).get(field, field))
 

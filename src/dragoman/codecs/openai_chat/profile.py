@@ -44,6 +44,8 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """The output modalities it accepts."""
     refuses: tuple[str, ...] = ()
     """Settings it refuses, or accepts and ignores."""
+    cache_control: bool = False
+    """Whether it takes Anthropic's cache marks."""
     hosted_entries: tuple[str, Mapping[str, str]] | None = None
     """Prefix of the types of its hosted tools, and the rest of the type for each kind; None: as OpenAI."""
     known_keys: frozenset[str] | None = None
@@ -190,6 +192,7 @@ OPENROUTER = structs.replace(
     _COMPATIBLE,
     name="openrouter",
     developer=True,
+    cache_control=True,
     reasoning_key="reasoning",
     hosted={
         "web_search": HostedRule(options=_SITES | {"location", "context_size"}),
