@@ -163,3 +163,16 @@ def test_a_lifetime_that_a_relay_does_not_have_is_reported() -> None:
 def test_an_empty_message_has_no_place_for_a_mark() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": " ", "cache_control": SHORT}]}
     assert dragoman.encode_request(dragoman.decode_request(body, "openai-chat"), "openai-chat").body == body
+
+
+@pytest.mark.parametrize("mark", [SHORT, LONG])
+def test_automatic_marks_cross_between_relays_and_claude(mark: dict[str, Any]) -> None:
+    body = {"model": "m", "messages": [USER], "cache_control": mark}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert dragoman.encode_request(request, "openai-chat").body == body
+    claude = crossed(body, "anthropic-messages")
+    assert marks(claude.body) == {"": mark}
+    assert marks(crossed(claude.body, "openrouter", source="anthropic-messages").body) == {"": mark}
+    assert [loss.path for loss in crossed(body, "gemini").losses] == ["$.cache_control"]
+    elsewhere = crossed(claude.body, "openai-chat", source="anthropic-messages")
+    assert (marks(elsewhere.body), [loss.path for loss in elsewhere.losses]) == ({}, ["$.cache_control"])

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.claude_models import CACHE_LIFETIMES
-from dragoman.ir import AnyPart, Audio, Cache, Document, Image, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.codecs.common_losses import CACHED
+from dragoman.ir import AnyPart, Audio, Cache, Document, Image, Request, Text, ToolCall, ToolDefinition, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, family_notes
 from dragoman.ir.values import Value, encode_json
 from dragoman.losses import LossLog
@@ -41,14 +42,31 @@ _mark = msgspec.json.Decoder(_Mark).decode
 def read_mark(extra: Extra) -> Cache | None:
     """Take the mark out of the keys of an object, and note how it was written; None if there is none we understand."""
     raw = extra.get(KEY)
-    if raw is None:
-        return None
+    cache = None if raw is None else _read(raw)
+    if cache is not None:
+        extra[NOTED] = extra.pop(KEY)
+    return cache
+
+
+def _read(raw: Raw) -> Cache | None:
     try:
         wire = _mark(raw)
     except msgspec.ValidationError:
         return None
-    extra[NOTED] = extra.pop(KEY)
     return Cache(None if wire.ttl is UNSET else wire.ttl)
+
+
+def read_setting(value: Any) -> Cache | None:
+    """Return the mark of a whole request; None for one that we do not understand."""
+    return _read(Raw(encode_json(value)))
+
+
+def write_setting(cache: Cache, request: Request, log: LossLog) -> Any:
+    """Return the mark of a whole request for servers of this format that the client knows; OpenAI has none."""
+    if request.origin == FAMILY:
+        return _spell(cache.ttl)
+    log.drop(request, "cache", "automatic cache mark", CACHED)
+    return UNSET
 
 
 def is_written(node: Value) -> bool:
@@ -103,7 +121,11 @@ def mark_for_relay(node: Value, cache: Cache, log: LossLog) -> Extra:
     if ttl is not None and ttl not in CACHE_LIFETIMES:
         log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", "sent as 5m: this server has only 5m and 1h")
         ttl = None
-    return {KEY: Raw(encode_json({"type": "ephemeral"} if ttl is None else {"type": "ephemeral", "ttl": ttl}))}
+    return {KEY: Raw(encode_json(_spell(ttl)))}
+
+
+def _spell(ttl: str | None) -> dict[str, str]:
+    return {"type": "ephemeral"} if ttl is None else {"type": "ephemeral", "ttl": ttl}
 
 
 def with_mark(part: M, log: LossLog) -> M:

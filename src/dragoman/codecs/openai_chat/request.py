@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.common_losses import CACHED
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
+from dragoman.codecs.openai_chat import cache_control
 from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder
@@ -120,7 +120,7 @@ SETTINGS = Settings(
         Setting("top_logprobs", write=fit_others(partial(fit_top_logprobs, "logprobs"), FAMILY)),
         Setting("modalities"),
         Setting("obfuscation", "stream_options.include_obfuscation"),
-        Setting("cache", None, lost=CACHED),
+        Setting("cache", cache_control.KEY, read=cache_control.read_setting, write=cache_control.write_setting),
     ),
     content=("messages", "tools", "max_tokens"),
 )
@@ -229,6 +229,9 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     effort, whole = encode_reasoning(request, log, profile)
     if not native:
         request = _as_the_model_takes_it(request, effort, log)
+    if profile.cache_control and request.cache is not None and request.origin != FAMILY:
+        whole = {**(whole or {}), **cache_control.mark_for_relay(request, request.cache, log)}
+        request = structs.replace(request, cache=None)
     extra = _keys_beside(request, whole, log)
     if not native:
         if request.modalities and request.origin != FAMILY:
