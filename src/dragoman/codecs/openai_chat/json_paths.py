@@ -16,7 +16,14 @@ from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.response import MATCHED
-from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT, WHOLE_SWITCH
+from dragoman.codecs.openai_chat.thinking import (
+    IN_TEMPLATE,
+    SHOWN,
+    TEMPLATE,
+    WHOLE_FLAGS,
+    WHOLE_OBJECT,
+    WHOLE_SWITCH,
+)
 from dragoman.codecs.openai_chat.tools import BARE_SCHEMA, SCHEMA_KEYS, SHAPE
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
@@ -36,7 +43,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
+from dragoman.ir.notes import MODELLED, RENAMED, Extra, family_notes, inner_extra
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
@@ -141,7 +148,7 @@ def _own(part: AnyPart) -> Extra:
 _SETTINGS = {
     name: SETTINGS.path(name)
     for name in Request.__struct_fields__
-    if name not in {"max_output_tokens", "output", "reasoning", "seed"}
+    if name not in {"max_output_tokens", "output", "reasoning", "seed", "repetition_penalty"}
 }
 
 
@@ -151,6 +158,8 @@ def _setting_path(request: Request, field: str) -> str:
         return "$.max_tokens" if "~max_tokens" in notes else "$.max_completion_tokens"
     if field == "seed":
         return "$.random_seed" if "~raw:random_seed" in notes else "$.seed"
+    if RENAMED + field in notes:
+        return f"$.{parse_json(notes[RENAMED + field])}"
     head, _, rest = field.partition(".")
     if head == "reasoning" and request.reasoning is None and head in notes:
         return f"$.{field}"  # OpenRouter's own key, not the setting
@@ -176,6 +185,8 @@ def _reasoning_path(metadata: Metadata | None, field: str) -> str:
         return _path_in_object(field, written)
     if (written := note(metadata, FAMILY, WHOLE_SWITCH)) is not UNSET:
         return _path_in_switch(field, written)
+    if (written := note(metadata, FAMILY, WHOLE_FLAGS)) is not UNSET:
+        return _path_of_flag(field, written)
     return "$.reasoning_effort"
 
 
@@ -193,6 +204,22 @@ def _path_in_switch(field: str, written: dict[str, Any]) -> str:
     if field in written:
         return f"$.thinking.{field}"
     return {"effort": "$.reasoning_effort", "mode": "$.thinking.type"}.get(field, "$.thinking")
+
+
+def _path_of_flag(field: str, written: dict[str, Any]) -> str:
+    if field.startswith(TEMPLATE):
+        return f"$.{field}"
+    template = written.get(TEMPLATE, {})
+    switches = [f"{TEMPLATE}.{name}" for name in IN_TEMPLATE if name in template]
+    if "enable_thinking" in written:
+        switches = ["enable_thinking"]
+    keys = {
+        "mode": switches,
+        "budget_tokens": ["thinking_budget"] if "thinking_budget" in written else [],
+        "visible": [SHOWN] if SHOWN in written else [],
+        "effort": ["reasoning_effort"],
+    }
+    return f"$.{next(iter(keys.get(field) or switches or written))}"
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:
