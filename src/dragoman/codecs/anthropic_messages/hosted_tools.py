@@ -182,9 +182,12 @@ class HostedTools(SharedTools):
         }
 
     def write_citation(self, citation: Citation) -> WireValue:
-        """Return, for a client, a page that another provider cited: without the index this API would expect back."""
+        """Return, for a client, a page or document that another provider cited; None if nothing says which.
+
+        Without the index and the file's id that this API would expect back.
+        """
         if citation.url is None:
-            return None
+            return _write_cited_document(citation)
         return {
             "type": "web_search_result_location",
             "url": citation.url,
@@ -192,6 +195,21 @@ class HostedTools(SharedTools):
             "encrypted_index": NOT_ENCRYPTED,
             "cited_text": citation.cited_text or "",
         }
+
+
+def _write_cited_document(citation: Citation) -> WireValue:
+    text = citation.cited_text or ""
+    if not (text or citation.title):
+        return None
+    return {
+        "type": "char_location",
+        "cited_text": text,
+        "document_index": 0,
+        "document_title": citation.title,
+        "start_char_index": 0,
+        "end_char_index": len(text),
+        "file_id": NOT_ENCRYPTED,
+    }
 
 
 HOSTED = HostedTools()
