@@ -43,6 +43,7 @@ CALLED = ir.Message("assistant", (CALL,))
 CITED = {"url": "https://e.org", "title": "E", "start_index": 0, "end_index": 2}
 QUOTED = {"type": "url_citation", "url_citation": CITED}
 ANNEXED = {"type": "file", "file": {"hash": "h", "name": "a.pdf", "content": [{"type": "text", "text": "x"}]}}
+OPAQUE = ir.Signature("copilot", "b3A=")
 DRAWN: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
 
 # name: (wire messages, intermediate messages). Canonical: both directions give exactly the other side.
@@ -233,7 +234,11 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
     ),
     "reasoning_text (Copilot)": (
         {"role": "assistant", "content": "ho", "reasoning_text": "hm", "reasoning_opaque": "b3A="},
-        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+        ir.Message("assistant", (ir.Reasoning("hm", OPAQUE), ir.Text("ho"))),
+    ),
+    "reasoning_opaque alone (Copilot)": (
+        {"role": "assistant", "content": "ho", "reasoning_opaque": "b3A="},
+        ir.Message("assistant", (ir.Reasoning("", OPAQUE, redacted=True), ir.Text("ho"))),
     ),
     "a call in both spellings (llama-cpp-python)": (
         {"role": "assistant", "content": None, "function_call": WIRE_CALL["function"], "tool_calls": [WIRE_CALL]},

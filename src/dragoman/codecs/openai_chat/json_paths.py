@@ -10,7 +10,7 @@ from msgspec import UNSET
 from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
 from dragoman.codecs.openai_chat import audio, cache_control, images
-from dragoman.codecs.openai_chat.foreign_signatures import SIGNED_AT
+from dragoman.codecs.openai_chat.foreign_signatures import OPAQUE, SIGNED_AT
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
@@ -290,6 +290,8 @@ def _assistant_field_path(message: Message, part: AnyPart, field: str) -> str:
     """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
+        if "~opaque" in _own(part) or (field == "signature" and MODELLED + OPAQUE in notes):
+            return f".{OPAQUE}"
         if "~block" in _own(part):
             return ".thinking_blocks"
         spelled = note(part.metadata, FAMILY, "~key")

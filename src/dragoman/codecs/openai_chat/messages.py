@@ -854,7 +854,7 @@ class MessageEncoder:
                 before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
         else:
-            self._report_withheld(parts, plain=plain)
+            self._report_withheld(parts, extra, plain=plain)
         return fields
 
     def _speaks(self, part: AnyPart) -> bool:
@@ -893,7 +893,7 @@ class MessageEncoder:
             self._log.drop(other, "", "further audio", "a message of this API holds one")
         return audio.write_sound(first, self._log) if self._to_client or self._native else audio.handle_of(first)
 
-    def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
+    def _report_withheld(self, parts: tuple[AnyPart, ...], extra: Extra, *, plain: bool) -> None:
         """Report what a provider does not get: reasoning and signatures that did not come in this format (law 6)."""
         for part in parts:
             if type(part) is Reasoning and foreign_signatures.goes_back(part, self._family, plain=plain):
@@ -902,6 +902,8 @@ class MessageEncoder:
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
                 drop_signature(part, part.signature, self._log)
+            elif foreign_signatures.is_opaque(part) and MODELLED + foreign_signatures.OPAQUE not in extra:
+                drop_signature(part, part.signature, self._log)  # type: ignore[arg-type, union-attr]
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata

@@ -213,6 +213,7 @@ GEMINI_OPENAI = structs.replace(
     minted="google",
     refuses=("seed", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "user", *_OF_THE_PLATFORM),
 )
+COPILOT = structs.replace(_COMPATIBLE, name="copilot", minted="copilot", reasoning_key="reasoning_text")
 VLLM = structs.replace(_COMPATIBLE, name="vllm", parsed_arguments=True, reasoning_key="reasoning", sampling=_SAMPLING)
 LLAMA_CPP = structs.replace(
     _COMPATIBLE,
