@@ -310,7 +310,7 @@ def test_keys_that_a_strict_server_does_not_know_are_dropped_everywhere(
     bodies = []
     for further in ({}, given):
         filled = {path: part | (further if path == place else {}) for path, part in parts.items()}
-        messages = (
+        messages: tuple[dict[str, Any], ...] = (
             {"role": "user", "content": [filled["$.messages[0].content[0]"]]},
             {"role": "assistant", "content": "ho", "tool_calls": [filled["$.messages[1].tool_calls[0]"]]},
             {"role": "tool", "tool_call_id": "abcdefghi", "name": "f", "content": "r"},

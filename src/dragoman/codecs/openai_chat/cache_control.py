@@ -75,14 +75,14 @@ def is_written(node: Value) -> bool:
     return NOTED in notes or OF_THE_MESSAGE in notes
 
 
-def mark_message(content: str | list[AnyPart], extra: Extra, role: str) -> str | list[AnyPart]:
-    """Return the content of a message with the mark that is a key of the message on its last part.
+def mark_message(content: Any, extra: Extra, role: str) -> Any:
+    """Return the content of a message, text or parts, with the mark that is a key of the message on its last part.
 
     The key stays one that is passed on if the message has no part for it, or that part has a mark of its own.
     """
     if KEY not in extra:
         return content
-    parts: list[AnyPart] = [Text(content)] if isinstance(content, str) else content
+    parts: tuple[AnyPart, ...] = (Text(content),) if isinstance(content, str) else tuple(content)
     kinds = (Text, ToolCall) if role == "assistant" else _MARKED
     index = next((at for at in range(len(parts) - 1, -1, -1) if isinstance(parts[at], kinds)), None)
     if index is None:
@@ -97,7 +97,7 @@ def mark_message(content: str | list[AnyPart], extra: Extra, role: str) -> str |
         extra.update(_AS_TEXT)
     notes = {**family_notes(FAMILY, last.metadata), OF_THE_MESSAGE: Raw(b"true")}
     marked = structs.replace(last, cache=cache, metadata={**(last.metadata or {}), FAMILY: notes})
-    return [*parts[:index], marked, *parts[index + 1 :]]
+    return (*parts[:index], marked, *parts[index + 1 :])
 
 
 def is_text(content: tuple[AnyPart, ...], extra: Extra) -> bool:

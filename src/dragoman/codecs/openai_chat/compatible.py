@@ -181,7 +181,7 @@ def _without_unknown_keys(node: N, log: LossLog) -> N:
     notes = (getattr(node, "metadata", None) or {}).get(FAMILY)
     if not notes:
         return node
-    kept = {}
+    kept: dict[str, Any] = {}
     for key, value in notes.items():
         if key.startswith("~") or key == _OF_A_CALL:
             kept |= {} if key in _OF_THE_PART else {key: value}

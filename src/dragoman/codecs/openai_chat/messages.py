@@ -183,8 +183,7 @@ class MessageDecoder(TraitNotes):
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if wire.cache_control is not UNSET:
             extra[cache_control.KEY] = wire.cache_control
-            content = cache_control.mark_message(content if type(content) is str else list(content), extra, role)
-            content = content if type(content) is str else tuple(content)
+            content = cache_control.mark_message(content, extra, role)
         extra.update(spelled)
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         if metadata is not None:

@@ -12,6 +12,7 @@ from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_client_items import (
     APPROVAL,
+    ONLY_TAKEN,
     WHOLE,
     approval_id,
     client_kind,
@@ -369,9 +370,7 @@ class ItemEncoder(PartEncoder):
             return write_approval(result, (self._approvals or {})[result.tool_call_id])
         written = write_client_result(result, kind)
         if written is None:
-            self._log.drop(
-                result, "", "result", "this API takes a picture of the screen, and nothing else, as the answer"
-            )
+            self._log.drop(result, "", "result", ONLY_TAKEN[kind])
         return written
 
     def _arguments(self, call: ToolCall, notes: Extra) -> Any:
