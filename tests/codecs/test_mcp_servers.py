@@ -72,7 +72,7 @@ def test_servers_cross_to_the_apis_that_have_them(name: str) -> None:
     body = body_with(name)
     for target in FORMATS:
         encoded = dragoman.translate_request(body, source="anthropic-messages", target=target, model=MODELS[target])
-        assert all(reaches(body, loss.path) for loss in encoded.losses)
+        assert all(loss.severity == "invented" or reaches(body, loss.path) for loss in encoded.losses)
         lost = {loss.path for loss in encoded.losses if loss.severity == "dropped"}
         if "mcp" in codec(target).profile.hosted:
             # Gemini calls no server whose tools may not all be called, and none beside functions.
