@@ -169,8 +169,10 @@ def test_a_search_of_the_provider_stays_one() -> None:
     assert [tool["name"] for tool in encoded.body["tools"]] == ["tool_search_tool_bm25", "found"]
 
 
-def test_a_result_that_names_no_tools_cannot_be_sent() -> None:
-    request = dragoman.decode_request(BODY, "openai-responses")
-    other = ir.Message("tool", (ir.ToolResult.text("call_1", "tool_search", "nothing"),))
-    changed = ir.Request(request.model, (*request.messages[:2], other), origin="openai-responses")
-    assert [loss.what for loss in dragoman.encode_request(changed, "openai-responses").losses] == ["result"]
+def test_a_search_may_be_answered_like_a_function() -> None:
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "one tool"}
+    body = {**BODY, "input": [*BODY["input"][:2], output]}
+    request = dragoman.decode_request(body, "openai-responses")
+    assert dragoman.encode_request(request, "openai-responses").body == body
+    claude = crossed(body, "anthropic-messages").body["messages"]
+    assert claude[2]["content"] == [{"type": "tool_result", "tool_use_id": "call_1", "content": "one tool"}]

@@ -54,7 +54,7 @@ _PREFIXES = {
     "computer_call": "cu",
     "tool_search_call": "tsc",
 }
-FOUND_TOOLS = "tool_search_output"
+SEARCH_CALL, FOUND_TOOLS = "tool_search_call", "tool_search_output"
 _OUTPUT_TYPES = {kind: f"{kind}_output" for kind in _NAMES} | {"tool_search_call": FOUND_TOOLS}
 CLIENT_OUTPUTS = {_OUTPUT_TYPES[kind]: name for kind, name in _NAMES.items()}
 
@@ -178,13 +178,6 @@ def _screen(url: str | None, file_id: str | None) -> Image:
     return Image(url=url) if url is not None else Image(file_id=file_id)
 
 
-ONLY_TAKEN = {
-    "computer_call": "this API takes a picture of the screen, and nothing else, as the answer",
-    "tool_search_call": "this API takes definitions of tools, and nothing else, as the answer",
-}
-"""Why a result cannot be sent, for items whose results are of one kind."""
-
-
 def client_kind(call: ToolCall, notes: Extra) -> str | None:
     """Return the item type of a call; None for a function call."""
     if CLIENT_ITEM not in notes or type(call.arguments_held) not in {Raw, dict}:
@@ -215,7 +208,7 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
         item["id"] = item_id
     if kind == "computer_call":
         return {**item, "pending_safety_checks": [], **arguments}
-    if kind == "tool_search_call":
+    if kind == SEARCH_CALL:
         item["execution"] = "client"
     if kind == "local_shell_call":
         arguments = {"type": "exec", "env": {}} | arguments
@@ -223,10 +216,8 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
 
 
 def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
-    """Encode the result; None if this API does not take it (`ONLY_TAKEN`)."""
+    """Encode the result; None if this API does not take it: the result of a computer call must be a picture."""
     item: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "call_id": result.tool_call_id}
-    if kind == "tool_search_call":
-        return None
     text = _text_of(result)
     if kind == "shell_call":
         outcome = {"type": "exit", "exit_code": int(result.is_error)}

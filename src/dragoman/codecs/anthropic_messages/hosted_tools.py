@@ -128,6 +128,12 @@ class HostedTools(SharedTools):
         ]
         return {MCP_SERVERS: Raw(encode_json(servers))} if servers else None
 
+    def beta_of_servers(self, extra: Extra) -> str | None:
+        """Return the version of the API that takes the MCP servers of a request; None without any."""
+        if MCP_SERVERS not in extra:
+            return None
+        return _OLDER_MCP_BETA if _WITHOUT_TOOLSETS in extra else MCP_BETA
+
     def read_call(self, block: Mapping[str, Any]) -> Fields:
         arguments = block.get("input")
         fields: Fields = {"input": arguments} if isinstance(arguments, dict) else {}
@@ -270,13 +276,6 @@ def _read_server(server: Mapping[str, Any], index: int) -> ProviderTool | None:
         approval="never",
         metadata={FAMILY: {SERVER: Raw(encode_json(index))}},
     )
-
-
-def mcp_beta(extra: Extra) -> str | None:
-    """Return the version of the API that takes the MCP servers of a request; None without any."""
-    if MCP_SERVERS not in extra:
-        return None
-    return _OLDER_MCP_BETA if _WITHOUT_TOOLSETS in extra else MCP_BETA
 
 
 def _read_toolset(definition: Mapping[str, Any]) -> Fields:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
-from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, mcp_beta
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
@@ -244,7 +244,7 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
     betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
     if isinstance(betas, list) and betas:
         headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
-    elif (beta := mcp_beta(extra)) is not None:
+    elif (beta := HOSTED.beta_of_servers(extra)) is not None:
         headers["anthropic-beta"] = beta
     return headers
 

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.cache_breakpoints import BREAKPOINT
 from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import document_text
-from dragoman.codecs.openai_chat import cache_control, foreign_signatures
+from dragoman.codecs.openai_chat import foreign_signatures
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.openai_chat.tools import SHAPE
 from dragoman.codecs.search_results import search_as_text

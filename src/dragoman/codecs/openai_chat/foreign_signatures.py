@@ -142,12 +142,6 @@ def goes_back(part: AnyPart, family: str | None, *, plain: bool) -> bool:
     return bool(signature.family == family)
 
 
-def is_opaque(part: AnyPart) -> bool:
-    """Whether this is reasoning with Copilot's encrypted form of it."""
-    signature = part.signature if type(part) is Reasoning else None
-    return signature is not None and signature.family == COPILOT and signature.data != ""
-
-
 _ENTRIES = {"~detail": "reasoning_details", "~block": BLOCKS}
 """Notes: the entry of one of these lists that a part was read from."""
 
@@ -168,7 +162,7 @@ def write_reasoning(
     for part in parts:
         if type(part) is not Reasoning:
             continue
-        if family == COPILOT and is_opaque(part) and part.signature is not None:
+        if family == COPILOT and part.signature is not None and goes_back(part, COPILOT, plain=False):
             keys |= {OPAQUE_TEXT: keys.get(OPAQUE_TEXT, "") + part.text, OPAQUE: part.signature.data}
             continue
         notes = (part.metadata or {}).get(FAMILY, {})

@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
-from dragoman.codecs.openai_chat import audio, cache_control, images
+from dragoman.codecs.openai_chat import audio, images
 from dragoman.codecs.openai_chat.foreign_signatures import OPAQUE, SIGNED_AT
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT

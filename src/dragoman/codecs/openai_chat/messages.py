@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.common_losses import NOT_SENT, drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.media import audio_format, is_refused_image, transcript
-from dragoman.codecs.openai_chat import audio, cache_control, foreign_signatures, images
+from dragoman.codecs.openai_chat import audio, foreign_signatures, images
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
@@ -901,8 +902,10 @@ class MessageEncoder:
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
                 drop_signature(part, part.signature, self._log)
-            elif foreign_signatures.is_opaque(part) and MODELLED + foreign_signatures.OPAQUE not in extra:
-                drop_signature(part, part.signature, self._log)  # type: ignore[arg-type, union-attr]
+            elif type(part) is Reasoning and part.signature is not None:
+                is_opaque = foreign_signatures.goes_back(part, foreign_signatures.COPILOT, plain=False)
+                if is_opaque and MODELLED + foreign_signatures.OPAQUE not in extra:
+                    drop_signature(part, part.signature, self._log)
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata

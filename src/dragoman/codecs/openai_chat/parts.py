@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.cache_breakpoints import BREAKPOINT
 from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.media import (
@@ -19,7 +20,6 @@ from dragoman.codecs.media import (
     split_data_url,
     web_image_url,
 )
-from dragoman.codecs.openai_chat import cache_control
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,

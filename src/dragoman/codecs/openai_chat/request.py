@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
-from dragoman.codecs.openai_chat import cache_control
 from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
-from dragoman.codecs.openai_chat import cache_control
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.wire import (
