@@ -1364,6 +1364,40 @@ def test_citations_stay_with_their_text_or_are_reported() -> None:
     assert severities(losses, "$.messages[1].parts[0].citations") == ["dropped"]
 
 
+@promise("report:82")
+@pytest.mark.parametrize(
+    ("citation", "title", "text"),
+    [
+        (ir.Citation(None, "T", "quoted"), "T", "quoted"),
+        (ir.Citation(None, "T"), "T", ""),
+        (ir.Citation(None, None, "quoted"), None, "quoted"),
+        (ir.Citation(None, "T", "quoted", 0, 2), "T", "quoted"),
+    ],
+)
+def test_documents_that_other_providers_cite_are_shown_to_clients(
+    citation: ir.Citation, title: str | None, text: str
+) -> None:
+    body, losses = answer(complete(ir.Text("hi", (citation,))))
+    (shown,) = body["content"][0]["citations"]
+    assert (shown["type"], shown["document_title"], shown["cited_text"]) == ("char_location", title, text)
+    assert shown["end_char_index"] - shown["start_char_index"] == len(text)
+    assert judge.check_response(body) == ()
+    why = [loss.what for loss in losses]
+    assert why == ["place of a citation in the text"] * (citation.start is not None) + ["number of the cited document"]
+    # It says nothing about the client's documents, so the API itself does not get it back.
+    decoded = response.decode_response(json.dumps(ANSWER | {"content": body["content"]}).encode()).messages[0]
+    assert decoded.parts == (ir.Text("hi", (ir.Citation(None, title, text or None),)),)
+    sent, losses = encode(request_of(ir.Message("user", "q"), decoded, ir.Message("user", "q")))
+    assert "citations" not in sent.body["messages"][1]["content"][0]
+    assert severities(losses, "$.messages[1].parts[0].citations") == ["dropped"]
+
+
+def test_a_citation_that_says_nothing_is_a_loss() -> None:
+    body, losses = answer(complete(ir.Text("hi", (ir.Citation(start=0, end=2),))))
+    assert "citations" not in body["content"][0]
+    assert [(loss.what, loss.severity) for loss in losses] == [("citation", "dropped")]
+
+
 CITATIONS: list[Json] = [
     {"type": "char_location", "document_title": "T", "cited_text": "c", "start_char_index": 0, "end_char_index": 1},
     {"type": "page_location", "document_title": "T", "cited_text": "c", "start_page_number": 1, "end_page_number": 2},

@@ -52,6 +52,7 @@ def test_all_of_them_are_there() -> None:
         "xai",
         "openrouter",
         "gemini-openai",
+        "copilot",
         "vllm",
         "llama-cpp",
         "ollama-openai",
@@ -207,7 +208,7 @@ def test_any_conversation_stays_legal_chat(server: str, request: ir.Request) -> 
     except EncodeError:
         return
     # What OpenAI does not know and the server does: its own words.
-    own = ("random_seed", "'any'", "reasoning_content", "reasoning_details", "extra_content")
+    own = ("random_seed", "'any'", "reasoning_content", "reasoning_details", "extra_content", "cache_control")
     found = refusals(encoded, "openai-chat", model="some-model")
     assert [refusal for refusal in found if not any(word in str(refusal) for word in own)] == []
 
@@ -259,3 +260,113 @@ def test_a_time_with_a_fraction_does_not_cost_the_answer() -> None:
     translator.close()
     assert (translator.failure, translator.completion.text) == (None, "hi")
     assert translator.completion.created == 1763480000
+
+
+# ── a server that refuses unknown keys ────────────────────────────────────────────────────────────────────────
+
+MARK = {"type": "ephemeral"}
+DETAIL = {"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "anthropic-claude-v1", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("place", "given", "lost"),
+    [
+        ("$.messages[1]", {"reasoning_details": [DETAIL], "reasoning": "hm"}, "$.messages[1].reasoning_details"),
+        ("$.messages[1]", {"reasoning_opaque": "b3A="}, "$.messages[1].reasoning_opaque"),
+        ("$.messages[1]", {"reasoning_text": "hm", "reasoning_opaque": "b3A="}, "$.messages[1].reasoning_text"),
+        (
+            "$.messages[1]",
+            {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]},
+            "$.messages[1].thinking_blocks",
+        ),
+        ("$.messages[1]", {"refusal": None, "annotations": []}, None),
+        ("$.messages[1]", {"cache_control": MARK}, "$.messages[1].cache_control"),
+        ("$.messages[1].tool_calls[0]", {"cache_control": MARK}, "$.messages[1].tool_calls[0].cache_control"),
+        (
+            "$.messages[1].tool_calls[0]",
+            {"extra_content": {"google": {"thought_signature": "c2ln"}}},
+            "$.messages[1].tool_calls[0].extra_content",
+        ),
+        ("$.messages[1].tool_calls[0]", {"more": 1}, "$.messages[1].tool_calls[0].more"),
+        ("$.messages[2]", {"cache_control": MARK}, "$.messages[2].cache_control"),
+        ("$.messages[0].content[0]", {"cache_control": MARK}, "$.messages[0].content[0].cache_control"),
+        ("$.messages[0].content[0]", {"more": 1}, "$.messages[0].content[0].more"),
+        ("$.messages[0]", {"more": 1}, "$.messages[0].more"),
+        ("$.tools[0]", {"cache_control": MARK}, "$.tools[0].cache_control"),
+        ("$.tools[0]", {"more": 1}, "$.tools[0].more"),
+        ("$", {"cache_control": MARK}, "$.cache_control"),
+        ("$", {"more": 1}, "$.more"),
+    ],
+)
+def test_keys_that_a_strict_server_does_not_know_are_dropped_everywhere(
+    place: str, given: dict[str, Any], lost: str | None
+) -> None:
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    parts: dict[str, dict[str, Any]] = {
+        "$.messages[0].content[0]": {"type": "text", "text": "hi"},
+        "$.messages[1].tool_calls[0]": call,
+        "$.tools[0]": {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}},
+    }
+    bodies = []
+    for further in ({}, given):
+        filled = {path: part | (further if path == place else {}) for path, part in parts.items()}
+        messages: tuple[dict[str, Any], ...] = (
+            {"role": "user", "content": [filled["$.messages[0].content[0]"]]},
+            {"role": "assistant", "content": "ho", "tool_calls": [filled["$.messages[1].tool_calls[0]"]]},
+            {"role": "tool", "tool_call_id": "abcdefghi", "name": "f", "content": "r"},
+        )
+        listed = [message | (further if place == f"$.messages[{at}]" else {}) for at, message in enumerate(messages)]
+        body = {"model": "m", "messages": listed, "tools": [filled["$.tools[0]"]], **(further if place == "$" else {})}
+        bodies.append(dragoman.translate_request(body, source="openai-chat", target="mistral"))
+    plain, fitted = bodies
+    assert (fitted.body, plain.losses) == (plain.body, ())
+    assert [loss.path for loss in fitted.losses] == ([] if lost is None else [lost])
+
+
+# ── encrypted reasoning of Copilot ────────────────────────────────────────────────────────────────────────────
+
+OPAQUE: dict[str, Any] = {"reasoning_text": "hm", "reasoning_opaque": "b3A="}
+THOUGHT: dict[str, Any] = {
+    "role": "assistant",
+    "content": "ho",
+    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+CLIENTS = ("anthropic-messages", "openai-responses", "gemini", "bedrock-converse", "ollama-chat", "cohere-chat")
+
+
+@pytest.mark.parametrize("keys", [("reasoning_text", "reasoning_opaque"), ("reasoning_opaque",)], ids=len)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_encrypted_reasoning_returns_through_clients_of_other_formats(client: str, keys: tuple[str, ...]) -> None:
+    """To its own server; no other one gets it."""
+    given = {key: OPAQUE[key] for key in keys}
+    answer = {
+        "id": "1",
+        "model": "m",
+        "choices": [{"index": 0, "message": THOUGHT | given, "finish_reason": "tool_calls"}],
+    }
+    completion = dragoman.decode_response(
+        dragoman.translate_response(answer, source="openai-chat", target=client).json(), client
+    )
+    question, result = ir.Message("user", "hi"), ir.ToolResult.text("call_1", "f", "r")
+    history = (question, *completion.messages, ir.Message("tool", (result,)))
+    request = ir.Request("m", history, (ir.ToolDefinition("f"),))
+    sent = dragoman.encode_request(request, "copilot").body["messages"][1]
+    assert {key: sent[key] for key in sent if key.startswith("reasoning")} == {"reasoning_text": "", **given}
+    for other in ("openai-chat", "openrouter", "vllm"):
+        elsewhere = dragoman.encode_request(request, other)
+        assert "b3A=" not in elsewhere.json().decode()
+        assert [loss.severity for loss in elsewhere.losses if loss.what in {"reasoning", "signature"}] == ["dropped"]
+
+
+def test_encrypted_reasoning_of_a_stream_signs_what_was_thought() -> None:
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return b"data: " + json.dumps({"id": "1", "model": "m", "choices": [choice]}).encode() + b"\n\n"
+
+    deltas = [{"reasoning_text": "h"}, {"reasoning_text": "m"}, {"reasoning_opaque": "b3A="}, {"content": "ho"}]
+    body = b"".join(chunk(delta) for delta in deltas) + chunk({}, "stop") + b"data: [DONE]\n\n"
+    translator = StreamTranslator(source="openai-chat", target="anthropic-messages")
+    translator.feed(body)
+    translator.close()
+    signature = ir.Signature("copilot", "b3A=")
+    assert translator.completion.messages[0].parts == (ir.Reasoning("hm", signature), ir.Text("ho"))

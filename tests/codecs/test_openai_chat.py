@@ -43,6 +43,7 @@ CALLED = ir.Message("assistant", (CALL,))
 CITED = {"url": "https://e.org", "title": "E", "start_index": 0, "end_index": 2}
 QUOTED = {"type": "url_citation", "url_citation": CITED}
 ANNEXED = {"type": "file", "file": {"hash": "h", "name": "a.pdf", "content": [{"type": "text", "text": "x"}]}}
+OPAQUE = ir.Signature("copilot", "b3A=")
 DRAWN: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
 
 # name: (wire messages, intermediate messages). Canonical: both directions give exactly the other side.
@@ -233,7 +234,11 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
     ),
     "reasoning_text (Copilot)": (
         {"role": "assistant", "content": "ho", "reasoning_text": "hm", "reasoning_opaque": "b3A="},
-        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+        ir.Message("assistant", (ir.Reasoning("hm", OPAQUE), ir.Text("ho"))),
+    ),
+    "reasoning_opaque alone (Copilot)": (
+        {"role": "assistant", "content": "ho", "reasoning_opaque": "b3A="},
+        ir.Message("assistant", (ir.Reasoning("", OPAQUE, redacted=True), ir.Text("ho"))),
     ),
     "a call in both spellings (llama-cpp-python)": (
         {"role": "assistant", "content": None, "function_call": WIRE_CALL["function"], "tool_calls": [WIRE_CALL]},
@@ -1077,6 +1082,128 @@ def test_reasoning_in_one_object_is_read_and_comes_back(
     assert (found if found is None else structs.replace(found, metadata=None)) == settings
     for target in ("openai-chat", "openrouter"):
         assert dragoman.encode_request(request, target).body == body
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings"),
+    [
+        ({"enable_thinking": True}, ir.ReasoningSettings("on")),
+        ({"enable_thinking": False}, ir.ReasoningSettings("off")),
+        ({"enable_thinking": True, "thinking_budget": 2000}, ir.ReasoningSettings("on", None, 2000)),
+        ({"enable_thinking": False, "thinking_budget": 2000}, ir.ReasoningSettings("off", None, 2000)),
+        ({"thinking_budget": 2000}, ir.ReasoningSettings("on", None, 2000)),
+        ({"enable_thinking": True, "reasoning_effort": "low"}, ir.ReasoningSettings("on", "low")),
+        ({"enable_thinking": True, "reasoning_effort": "none"}, ir.ReasoningSettings("off", "none")),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, ir.ReasoningSettings("off")),
+        ({"chat_template_kwargs": {"thinking": True, "x": 1}}, ir.ReasoningSettings("on")),
+        ({"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": False}}, ir.ReasoningSettings("on")),
+        ({"include_reasoning": False}, ir.ReasoningSettings(visible=False)),
+        ({"include_reasoning": True, "enable_thinking": True}, ir.ReasoningSettings("on", visible=True)),
+        # What we do not understand is only passed on.
+        ({"enable_thinking": "yes"}, None),
+        ({"thinking_budget": 0}, None),
+        ({"thinking_budget": True}, None),
+        ({"chat_template_kwargs": {"enable_thinking": 1}}, None),
+        ({"chat_template_kwargs": ["enable_thinking"]}, None),
+        ({"include_reasoning": None, "reasoning_effort": "low"}, ir.ReasoningSettings(effort="low")),
+    ],
+)
+def test_flags_of_reasoning_are_read_and_come_back(
+    flags: dict[str, Any], settings: ir.ReasoningSettings | None
+) -> None:
+    body = request_body(**flags)
+    request = dragoman.decode_request(body, NAME)
+    found = request.reasoning
+    assert (found if found is None else structs.replace(found, metadata=None)) == settings
+    for target in (NAME, "vllm", "openrouter"):
+        assert dragoman.encode_request(request, target).body == body
+
+
+@pytest.mark.parametrize(
+    ("flags", "thinking", "paths"),
+    [
+        ({"enable_thinking": True, "thinking_budget": 2000}, {"type": "enabled", "budget_tokens": 2000}, []),
+        ({"enable_thinking": True}, {"type": "enabled", "budget_tokens": 4000}, ["$.enable_thinking"]),
+        ({"enable_thinking": False, "thinking_budget": 2000}, {"type": "disabled"}, ["$.thinking_budget"]),
+        (
+            {"chat_template_kwargs": {"thinking": False, "x": 1}},
+            {"type": "disabled"},
+            ["$.chat_template_kwargs.x"],
+        ),
+        (
+            {"chat_template_kwargs": {"thinking": True}},
+            {"type": "enabled", "budget_tokens": 4000},
+            ["$.chat_template_kwargs.thinking"],
+        ),
+        ({"enable_thinking": True, "reasoning_effort": "none"}, {"type": "disabled"}, []),
+        # To hide what is not thought asks for nothing.
+        ({"include_reasoning": False}, None, []),
+    ],
+)
+def test_flags_of_reasoning_cross(flags: dict[str, Any], thinking: Any, paths: list[str]) -> None:
+    body = request_body(max_tokens=8000, **flags)
+    encoded = dragoman.translate_request(body, source=NAME, target="anthropic-messages", model="claude-sonnet-4-5")
+    assert encoded.body.get("thinking") == thinking
+    assert [loss.path for loss in encoded.losses] == paths
+
+
+def test_flags_that_a_server_refuses_become_an_effort() -> None:
+    body = request_body(enable_thinking=True, thinking_budget=2000, chat_template_kwargs={"x": 1})
+    mistral = dragoman.translate_request(body, source=NAME, target="mistral")
+    assert (mistral.body["reasoning_effort"], "enable_thinking" in mistral.body) == ("low", False)
+    assert {loss.path for loss in mistral.losses} == {"$.thinking_budget", "$.chat_template_kwargs"}
+
+
+def test_changed_settings_replace_the_flags() -> None:
+    request = dragoman.decode_request(request_body(enable_thinking=True, thinking_budget=2000), NAME)
+    assert request.reasoning is not None
+    changed = structs.replace(request, reasoning=structs.replace(request.reasoning, mode="off", budget_tokens=None))
+    body = dragoman.encode_request(changed, NAME).body
+    assert (body["reasoning_effort"], "enable_thinking" in body) == ("none", False)
+
+
+SAMPLED = {"top_k": 5, "min_p": 0.1, "repetition_penalty": 1.5}
+OLLAMA = {"options": {"top_k": 5, "min_p": 0.1, "repeat_penalty": 1.5}}
+
+
+@pytest.mark.parametrize("key", ["repetition_penalty", "repeat_penalty"])
+def test_sampling_of_open_models_crosses(key: str) -> None:
+    body = request_body(top_k=5, min_p=0.1, **{key: 1.5})
+    assert returns(body) is None
+    ollama = dragoman.translate_request(body, source=NAME, target="ollama-chat")
+    assert (ollama.body["options"], ollama.losses) == (OLLAMA["options"], ())
+    claude = dragoman.translate_request(body, source=NAME, target="anthropic-messages", model="claude-sonnet-4-5")
+    assert claude.body["top_k"] == 5
+    assert {"$.min_p", f"$.{key}"} <= {loss.path for loss in claude.losses}
+
+
+@pytest.mark.parametrize(
+    ("server", "sent"),
+    [
+        ("vllm", SAMPLED),
+        ("openrouter", SAMPLED),
+        ("llama-cpp", OLLAMA["options"]),
+        ("openai-chat", {}),
+        ("mistral", {}),
+        ("groq", {}),
+    ],
+)
+def test_servers_of_open_models_get_the_sampling_of_other_apis(server: str, sent: dict[str, Any]) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **OLLAMA}
+    encoded = dragoman.translate_request(body, source="ollama-chat", target=server)
+    known = {*SAMPLED, *OLLAMA["options"]}
+    assert {key: value for key, value in encoded.body.items() if key in known} == sent
+    lost = {loss.path for loss in encoded.losses if loss.severity == "dropped"}
+    assert lost == (set() if sent else {f"$.options.{key}" for key in OLLAMA["options"]})
+
+
+@pytest.mark.parametrize(
+    "options", [{"min_p": 1}, {"min_p": 0}, {"min_p": "x"}, {"repeat_penalty": True}, {"min_p": None}]
+)
+def test_odd_sampling_of_ollama_comes_back(options: dict[str, Any]) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "options": options}
+    again = dragoman.translate_request(body, source="ollama-chat", target="ollama-chat")
+    assert json.loads(again.json()) == body
 
 
 def test_reasoning_in_one_object_crosses() -> None:

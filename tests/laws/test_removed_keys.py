@@ -63,6 +63,7 @@ REQUEST_KEYS = (
     # Types and roles
     Unsaid("anthropic-messages cohere-chat", "$.thinking.type", _TYPE, ("enabled",)),
     Unsaid("anthropic-messages", "$.messages[].content[].content[].content[].type", _TYPE, ("text",)),
+    Unsaid("anthropic-messages", "$.mcp_servers[].type", _TYPE, ("url",)),
     Unsaid("bedrock-converse", "$.additionalModelRequestFields.thinking.type", _TYPE, ("enabled",)),
     Unsaid("bedrock-converse", "$.messages[].content[].toolUse.type", _TYPE, ("tool_use",)),
     Unsaid("cohere-chat ollama-chat openai-chat", "$.messages[].tool_calls[].type", _TYPE),

@@ -245,7 +245,7 @@ EXAMPLES: dict[type[Value], Example] = {
             **_set(labels={"team": MARK}, safety_identifier=MARK, service_tier="flex", store=True),
             **_set(prompt_cache_key=MARK, prompt_cache_retention=MARK, prompt_cache_options={"mode": MARK}),
             **_set(moderation={"model": MARK}, logprobs=True, modalities=("text", "audio"), obfuscation=True),
-            **_set(max_tool_calls=NUMBER),
+            **_set(max_tool_calls=NUMBER, min_p=FRACTION, repetition_penalty=FRACTION),
             "top_logprobs": {"logprobs": True, "top_logprobs": 7},
             **_METADATA,
         },

@@ -113,6 +113,9 @@ class _Thinking:
         if reasoning.mode == "off" or reasoning.effort in _OFF or reasoning.budget_tokens == 0:
             self._switch_off(settings)
             return
+        asked = (reasoning.mode, reasoning.effort, reasoning.budget_tokens) != (None, None, None)
+        if not asked and reasoning.visible is False and not self._limits.thinks_unasked:
+            return  # nothing is thought, so nothing is to be hidden
         if not self._limits.thinking:
             self._log.drop(self._request, "reasoning", "reasoning settings", "this model does not think")
             return

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from dragoman.codecs.openai_client_tools import functions_of
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import ItemHead
 from dragoman.codecs.shared_tools import text_within
@@ -37,11 +38,25 @@ _NAMES = {
     "local_shell_call": "local_shell",
     "apply_patch_call": "apply_patch",
     "computer_call": "computer",
+    "tool_search_call": "tool_search",
 }
-_ARGUMENT_KEYS = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
+_ARGUMENT_KEYS = {
+    "shell_call": "action",
+    "local_shell_call": "action",
+    "apply_patch_call": "operation",
+    "tool_search_call": "arguments",
+}
 """The member that holds the requested action; a computer has one action, or several."""
-_PREFIXES = {"shell_call": "sh", "local_shell_call": "lsh", "apply_patch_call": "apc", "computer_call": "cu"}
-CLIENT_OUTPUTS = {f"{kind}_output": name for kind, name in _NAMES.items()}
+_PREFIXES = {
+    "shell_call": "sh",
+    "local_shell_call": "lsh",
+    "apply_patch_call": "apc",
+    "computer_call": "cu",
+    "tool_search_call": "tsc",
+}
+SEARCH_CALL, FOUND_TOOLS = "tool_search_call", "tool_search_output"
+_OUTPUT_TYPES = {kind: f"{kind}_output" for kind in _NAMES} | {"tool_search_call": FOUND_TOOLS}
+CLIENT_OUTPUTS = {_OUTPUT_TYPES[kind]: name for kind, name in _NAMES.items()}
 
 
 def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
@@ -67,8 +82,8 @@ def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
 
 
 _MODELLED = frozenset({"type", "id", "call_id", "status"})
-_NO_MEANING: tuple[Any, ...] = (None, [], {"type": "local"})
-"""Values without meaning here: a shell that the client runs is always local."""
+_NO_MEANING: tuple[Any, ...] = (None, [], {"type": "local"}, "client")
+"""Values without meaning here: a shell that the client runs is always local, and a search of the client's its own."""
 
 
 def _further(item: Mapping[str, Any], *modelled: str) -> Extra:
@@ -108,6 +123,8 @@ def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> 
         return _decode_approval(raw, names)
     if kind not in CLIENT_OUTPUTS:
         return None
+    if kind == FOUND_TOOLS:
+        return _decode_found(raw, head)
     item = parse_json(raw)
     call_id = head.call_id or head.id or ""
     name = names.get(call_id) or CLIENT_OUTPUTS[kind]
@@ -125,6 +142,23 @@ def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> 
     if output is None:
         return ToolResult(call_id, name, "text", str(item.get("status") or ""), metadata=metadata)
     return ToolResult(call_id, name, "data", output, metadata=metadata)
+
+
+def _decode_found(raw: Raw, head: ItemHead) -> ToolResult | None:
+    """Decode the tools that the client found: the result names them, and the request declares them."""
+    item = parse_json(raw)
+    tools = item.get("tools")
+    if head.execution != "client" or not head.call_id or not isinstance(tools, list):
+        return None
+    found = ", ".join(name for tool in tools if isinstance(tool, dict) for name in _names_of(tool))
+    metadata = {FAMILY: {WHOLE: raw, **_further(item, "tools")}}
+    return ToolResult(head.call_id, CLIENT_OUTPUTS[FOUND_TOOLS], "text", found, metadata=metadata)
+
+
+def _names_of(tool: Mapping[str, Any]) -> list[str]:
+    """Return the names under which models of other vendors see a tool."""
+    members = functions_of(tool, FAMILY)
+    return [member.name for member in members] if members else [str(tool.get("name") or tool.get("type") or "")]
 
 
 def _decode_approval(raw: Raw, names: Mapping[str, str]) -> ToolResult | None:
@@ -174,6 +208,8 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
         item["id"] = item_id
     if kind == "computer_call":
         return {**item, "pending_safety_checks": [], **arguments}
+    if kind == SEARCH_CALL:
+        item["execution"] = "client"
     if kind == "local_shell_call":
         arguments = {"type": "exec", "env": {}} | arguments
     return item | {_ARGUMENT_KEYS[kind]: arguments}
@@ -181,7 +217,7 @@ def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[st
 
 def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
     """Encode the result; None if this API does not take it: the result of a computer call must be a picture."""
-    item: dict[str, Any] = {"type": f"{kind}_output", "call_id": result.tool_call_id}
+    item: dict[str, Any] = {"type": _OUTPUT_TYPES[kind], "call_id": result.tool_call_id}
     text = _text_of(result)
     if kind == "shell_call":
         outcome = {"type": "exit", "exit_code": int(result.is_error)}

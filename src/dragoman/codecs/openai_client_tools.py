@@ -92,6 +92,8 @@ def functions_of(definition: Mapping[str, Any], family: str) -> tuple[ToolDefini
     kind = str(definition.get("type"))
     if kind == "namespace":
         return tuple(_members(definition, family))
+    if kind == "tool_search":
+        return _search(definition, family)
     environment = definition.get("environment")
     if isinstance(environment, dict) and str(environment.get("type")).startswith("container"):
         return ()  # a shell that the provider runs
@@ -102,6 +104,17 @@ def functions_of(definition: Mapping[str, Any], family: str) -> tuple[ToolDefini
     return (structs.replace(function, metadata={family: notes}),)
 
 
+def _search(definition: Mapping[str, Any], family: str) -> tuple[ToolDefinition, ...]:
+    """Return the function for a search that the client runs; none for the provider's own."""
+    if definition.get("execution") != "client":
+        return ()
+    given, description = definition.get("parameters"), definition.get("description")
+    parameters = given if isinstance(given, dict) else {"type": "object", "properties": {"query": _TEXT}}
+    notes = {CLIENT_ITEM: Raw(encode_json("tool_search_call"))}
+    return (ToolDefinition("tool_search", description or _SEARCH, parameters, metadata={family: notes}),)
+
+
+_SEARCH = "Looks for further tools, and returns the names of those it found: from then on they can be called."
 _FUNCTIONS = {"shell": _SHELL, "local_shell": _LOCAL_SHELL, "apply_patch": _APPLY_PATCH}
 _SCREENS = {"computer": "computer_call", "computer_use_preview": "computer_call"}
 

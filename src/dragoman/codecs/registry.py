@@ -38,6 +38,7 @@ _COMPATIBLE: dict[str, tuple[str, str]] = {
     "xai": ("openai_chat", "XAI"),
     "openrouter": ("openai_chat", "OPENROUTER"),
     "gemini-openai": ("openai_chat", "GEMINI_OPENAI"),
+    "copilot": ("openai_chat", "COPILOT"),
     "vertex-interactions": ("gemini_interactions", "VERTEX_PROFILE"),
     "vllm": ("openai_chat", "VLLM"),
     "llama-cpp": ("openai_chat", "LLAMA_CPP"),

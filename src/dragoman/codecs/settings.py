@@ -70,6 +70,7 @@ class Setting(Struct, frozen=True):
 
 
 NAMES = {
+    "min_p": "min_p",
     "top_k": "top_k",
     "top_p": "top_p",
     "tool_choice": "tool choice",

@@ -49,6 +49,14 @@ def fit_others(fit: Callable[[Any, Request, LossLog], Any], *families: str) -> C
     return lambda value, request, log: value if request.origin in families else fit(value, request, log)
 
 
+# ── sampling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a setting that is a number, and a whole number as it is."""
+    return value if type(value) in (int, float) else None
+
+
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

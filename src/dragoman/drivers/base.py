@@ -82,6 +82,8 @@ class Settings(TypedDict, total=False):
     seed: int | None
     presence_penalty: float | None
     frequency_penalty: float | None
+    min_p: float | None
+    repetition_penalty: float | None
     parallel_tool_calls: bool | None
     reasoning: ReasoningSettings | str | int | bool | None
     """`ReasoningSettings`, an effort ("low"), a budget in tokens, on or off."""

@@ -78,7 +78,17 @@ def _read_prompt(prompt: Prompt, format: str | None) -> Sequence[Message]:
 
 
 _NUMBERS = frozenset(
-    {"max_output_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"}
+    {
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+    }
 )
 _OTHER_NAMES = {
     "max_tokens": "max_output_tokens",

@@ -216,6 +216,10 @@ class Request(Value, frozen=True, gc=True, dict=True):
     """Whether chunks of the stream get padding of random length."""
     max_tool_calls: int | None = None
     """Limit for the calls of all hosted tools together."""
+    min_p: float | None = None
+    """How likely a token must be, relative to the likeliest one, to be drawn."""
+    repetition_penalty: float | None = None
+    """Divides the weight of tokens that occurred before; 1 changes nothing."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""

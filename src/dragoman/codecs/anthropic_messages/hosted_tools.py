@@ -39,7 +39,11 @@ NOT_ENCRYPTED = TAG
 
 MCP_SERVERS = MODELLED + "mcp_servers"
 """Note of a request: the addresses of its MCP servers. Each toolset repeats that of its server."""
-MCP_BETA = "mcp-client-2025-11-20"
+MCP_BETA, _OLDER_MCP_BETA = "mcp-client-2025-11-20", "mcp-client-2025-04-04"
+_WITHOUT_TOOLSETS = "~without_toolsets"
+"""Note of a request: its servers stand alone, as in the older version."""
+SERVER = "~server"
+"""Note of a tool: it is only a server, the one at this place of `mcp_servers`."""
 
 _KINDS: tuple[tuple[str, HostedKind], ...] = (
     ("web_search_", "web_search"),
@@ -95,16 +99,24 @@ class HostedTools(SharedTools):
         )
 
     def join_servers(self, tools: DecodedTools, extra: Extra) -> DecodedTools:
-        """Give each toolset its server's address; if all servers have a toolset, no other format loses the key."""
+        """Give each toolset its server's address. A server without a toolset is a tool itself, as in the older version.
+
+        If a server cannot be read, the key is passed on as it is.
+        """
         parsed = parse_json(extra["mcp_servers"])
-        named = (
-            {str(one.get("name")): one for one in parsed if isinstance(one, dict)} if isinstance(parsed, list) else {}
-        )
+        servers = [one for one in parsed if isinstance(one, dict)] if isinstance(parsed, list) else []
+        if not servers or len(servers) < len(parsed):
+            return tools
+        named = {str(one.get("name")): one for one in servers}
         toolsets = {tool.name for tool in tools.tools if isinstance(tool, ProviderTool) and tool.kind == "mcp"}
-        if not named or not named.keys() <= toolsets:
+        alone = [_read_server(one, at) for at, one in enumerate(servers) if one.get("name") not in toolsets]
+        read = [tool for tool in alone if tool is not None]
+        if len(read) < len(alone):
             return tools
         extra[MCP_SERVERS] = extra.pop("mcp_servers")
-        return DecodedTools(tuple(_with_server(tool, named) for tool in tools.tools))
+        if read:
+            extra[_WITHOUT_TOOLSETS] = Raw(b"true")
+        return DecodedTools((*(_with_server(tool, named) for tool in tools.tools), *read))
 
     def write_servers(self, tools: Iterable[AnyTool]) -> Extra | None:
         """Return the request key that holds the addresses of the toolsets' servers."""
@@ -115,6 +127,12 @@ class HostedTools(SharedTools):
             if isinstance(tool, ProviderTool) and tool.kind == "mcp" and tool.definition is None
         ]
         return {MCP_SERVERS: Raw(encode_json(servers))} if servers else None
+
+    def beta_of_servers(self, extra: Extra) -> str | None:
+        """Return the version of the API that takes the MCP servers of a request; None without any."""
+        if MCP_SERVERS not in extra:
+            return None
+        return _OLDER_MCP_BETA if _WITHOUT_TOOLSETS in extra else MCP_BETA
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
         arguments = block.get("input")
@@ -182,9 +200,12 @@ class HostedTools(SharedTools):
         }
 
     def write_citation(self, citation: Citation) -> WireValue:
-        """Return, for a client, a page that another provider cited: without the index this API would expect back."""
+        """Return, for a client, a page or document that another provider cited; None if nothing says which.
+
+        Without the index and the file's id that this API would expect back.
+        """
         if citation.url is None:
-            return None
+            return _write_cited_document(citation)
         return {
             "type": "web_search_result_location",
             "url": citation.url,
@@ -192,6 +213,21 @@ class HostedTools(SharedTools):
             "encrypted_index": NOT_ENCRYPTED,
             "cited_text": citation.cited_text or "",
         }
+
+
+def _write_cited_document(citation: Citation) -> WireValue:
+    text = citation.cited_text or ""
+    if not (text or citation.title):
+        return None
+    return {
+        "type": "char_location",
+        "cited_text": text,
+        "document_index": 0,
+        "document_title": citation.title,
+        "start_char_index": 0,
+        "end_char_index": len(text),
+        "file_id": NOT_ENCRYPTED,
+    }
 
 
 HOSTED = HostedTools()
@@ -214,6 +250,32 @@ def _with_server(tool: AnyTool, named: Mapping[str, Mapping[str, Any]]) -> AnyTo
     server = named[tool.name]
     token = text_of(server.get("authorization_token"))
     return structs.replace(tool, server_url=text_of(server.get("url")), authorization=token)
+
+
+_SERVER_KEYS = frozenset({"type", "url", "name", "authorization_token", "tool_configuration"})
+
+
+def _read_server(server: Mapping[str, Any], index: int) -> ProviderTool | None:
+    """Return the tool for a server without a toolset; None for one that is switched off, or says more."""
+    name, url = text_of(server.get("name")), text_of(server.get("url"))
+    configured = server.get("tool_configuration") or {}
+    if name is None or url is None or not server.keys() <= _SERVER_KEYS or not isinstance(configured, dict):
+        return None
+    allowed = configured.get("allowed_tools")
+    is_off = configured.get("enabled") is False or allowed == []
+    if is_off or not configured.keys() <= {"enabled", "allowed_tools"}:
+        return None
+    return ProviderTool(
+        name,
+        FAMILY,
+        dict(server),
+        kind="mcp",
+        server_url=url,
+        authorization=text_of(server.get("authorization_token")),
+        allowed_tools=texts(allowed),
+        approval="never",
+        metadata={FAMILY: {SERVER: Raw(encode_json(index))}},
+    )
 
 
 def _read_toolset(definition: Mapping[str, Any]) -> Fields:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
+from dragoman.codecs.anthropic_messages.hosted_tools import SERVER
 from dragoman.codecs.system_text import count_leading_system
 from dragoman.ir import AnyPart, Completion, Message, ReasoningSettings, Request, Text, ToolCall, ToolResult
-from dragoman.ir.notes import TOOL_REFERENCE
-from dragoman.ir.values import note
+from dragoman.ir.notes import TOOL_REFERENCE, family_notes
+from dragoman.ir.values import note, parse_json
 from dragoman.losses import PathsWithPieces, Tables, at, paths_by_class, paths_by_tables
 
 _FIELDS = {
@@ -66,7 +67,8 @@ class _RequestPaths:
             return _SETTINGS.get(field) or f"$.{_wire_field(self._request, field)}"
         tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field and field != TOOL_REFERENCE else ""
         if message_index is None:
-            head = f"$.tools[{part_index}]"
+            server = family_notes(FAMILY, self._request.tools[part_index].metadata).get(SERVER)  # type: ignore[index]
+            head = f"$.tools[{part_index}]" if server is None else f"$.mcp_servers[{parse_json(server)}]"
         else:
             if self._places is None:
                 self._places = _Places(self._request.messages)

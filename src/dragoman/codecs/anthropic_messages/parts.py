@@ -109,7 +109,7 @@ def decode_citation(raw: Raw) -> Citation:
     except msgspec.ValidationError:
         return Citation(metadata={FAMILY: notes})
     title = head.title if head.document_title is None else head.document_title
-    if head.encrypted_index == NOT_ENCRYPTED:
+    if NOT_ENCRYPTED in (head.encrypted_index, head.file_id):  # another provider's, as we showed it to the client
         return Citation(head.url, title, head.cited_text or None)
     # Sent back within "~citation"; also noted separately, so that other targets report them as losses.
     notes |= {key: value for key, value in _entries(raw).items() if key not in _CITED and key[:1] != "~"}
@@ -366,11 +366,18 @@ class PartEncoder(BlockEncoder):
         if placed is not None:
             self._report_source(part, citation)
             return placed
-        shown = HOSTED.write_citation(citation) if self._to_client else None
-        if shown is None:
+        if not self._to_client:
             self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
-        elif citation.start is not None:
+            return None
+        shown = HOSTED.write_citation(citation)
+        if shown is None:
+            self._log.drop(part, "citations", "citation", "it says neither a title nor a text")
+            return None
+        if citation.start is not None:
             self._log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks")
+        if citation.url is None:
+            why = "sent as 0: the provider does not say which of the client's documents it is"
+            self._log.degrade(part, "citations", "number of the cited document", why)
         return shown
 
     def _report_source(self, part: Text, citation: Citation) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
-from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MCP_SERVERS
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_reasoning
@@ -98,6 +98,8 @@ def decode_request(body: bytes) -> Request:
     decoder.decode(wire.messages)
     messages = decoder.messages
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if wire.tools is not UNSET and not tools.tools:
+        extra[MODELLED + "tools"] = wire.tools
     if "mcp_servers" in extra:
         tools = HOSTED.join_servers(tools, extra)
     choice = parallel = output = None
@@ -107,8 +109,6 @@ def decode_request(body: bytes) -> Request:
         parallel = None if disabled is UNSET else not disabled
     if not wire.output_config is wire.output_format is UNSET:
         output, effort = _decode_output(wire, extra)
-    if wire.tools is not UNSET and not tools.tools:
-        extra[MODELLED + "tools"] = wire.tools
     if wire.stop_sequences == []:
         extra[MODELLED + "stop_sequences"] = Raw(b"[]")
     reasoning = None if wire.thinking is effort is UNSET else decode_reasoning(wire.thinking, effort)
@@ -244,8 +244,8 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
     betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
     if isinstance(betas, list) and betas:
         headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
-    elif MCP_SERVERS in extra:
-        headers["anthropic-beta"] = MCP_BETA
+    elif (beta := HOSTED.beta_of_servers(extra)) is not None:
+        headers["anthropic-beta"] = beta
     return headers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark, encode_mark
-from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, SERVER
 from dragoman.codecs.anthropic_messages.parts import replace_mark
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
@@ -137,6 +137,8 @@ def _encode_tool(
     if isinstance(tool, CustomTool):
         description = UNSET if tool.description is None else tool.description
         return ToolWire(tool.name, description, parameters_of_custom(tool, log))
+    if tool.origin == FAMILY and SERVER in family_notes(FAMILY, tool.metadata):
+        return None  # its only place is among the servers
     wire = encode_provider_tool(tool, FAMILY, log, HOSTED.write_tool)
     return wire if wire is None or tool.cache is None else replace_mark(wire, mark(tool))
 

@@ -232,13 +232,14 @@ class BlockHead(Struct):
 
 
 class CitationHead(Struct):
-    """The fields that all five kinds of citations share."""
+    """The fields of all five kinds of citations that say what is cited, and of which file."""
 
     cited_text: str | None = None
     url: str | None = None
     title: str | None = None
     document_title: str | None = None
     encrypted_index: str | None = None
+    file_id: str | None = None
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────

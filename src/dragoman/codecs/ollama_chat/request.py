@@ -30,6 +30,7 @@ from dragoman.codecs.ollama_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import number_or_none
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -63,6 +64,8 @@ SETTINGS = Settings(
         Setting("seed", None, BY_HAND, path="options.seed"),
         Setting("presence_penalty", None, BY_HAND, path="options.presence_penalty"),
         Setting("frequency_penalty", None, BY_HAND, path="options.frequency_penalty"),
+        Setting("min_p", "options.min_p", number_or_none),
+        Setting("repetition_penalty", "options.repeat_penalty", number_or_none),
         Setting("candidates", None),
         Setting("reasoning", "think", decode_reasoning, encode_reasoning),
         Setting("output", "format", BY_HAND, encode_output),

@@ -6,13 +6,16 @@ Each restricting flag of a `ChatProfile` has one step here. OpenAI itself accept
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.arguments import arguments_as_object
+from dragoman.codecs.cache_breakpoints import BREAKPOINT
 from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.media import document_text
+from dragoman.codecs.openai_chat import foreign_signatures
 from dragoman.codecs.openai_chat.profile import ChatProfile
 from dragoman.codecs.openai_chat.tools import SHAPE
 from dragoman.codecs.search_results import search_as_text
@@ -34,10 +37,13 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.values import Metadata, encode_json, note
+from dragoman.ir.notes import MODELLED
+from dragoman.ir.values import Metadata, Value, encode_json, note
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
+
+N = TypeVar("N", bound=Value)
 
 _Parts: TypeAlias = tuple[AnyPart, ...]
 
@@ -84,7 +90,7 @@ def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mappin
     unknown = [] if known is None else [name for name, key in keys.items() if key not in known]
     for name in unknown:
         if getattr(request, name) not in (None, ()):
-            log.drop(request, name, name.replace("_", " "), "this server refuses keys it does not know")
+            log.drop(request, name, name.replace("_", " "), _UNKNOWN)
             changes[name] = _absent(request, name)
     # Other vendors' servers know the end user under the older name.
     if request.safety_identifier is not None and request.user is None and request.origin != FAMILY:
@@ -104,8 +110,8 @@ def _tool(tool: AnyTool, profile: ChatProfile, log: LossLog) -> AnyTool:
         return _function(tool, log)
     if type(tool) is ToolDefinition and note(tool.metadata, FAMILY, SHAPE) is not UNSET:
         notes = {key: value for key, value in (tool.metadata or {})[FAMILY].items() if key != SHAPE}
-        return log.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
-    return tool
+        tool = log.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
+    return tool if profile.known_keys is None else _without_unknown_keys(tool, log)
 
 
 def _function(tool: CustomTool, log: LossLog) -> ToolDefinition:
@@ -122,7 +128,7 @@ def _drop_unknown_keys(request: Request, known: frozenset[str], log: LossLog) ->
         if key.startswith("~") or key in known:
             kept[key] = value
         else:
-            log.drop(request, key, key, "this server refuses keys it does not know")
+            log.drop(request, key, key, _UNKNOWN)
     return {**request.metadata, FAMILY: kept}
 
 
@@ -152,11 +158,39 @@ def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log:
     for key, value in notes.items():
         if key == "~role" and not profile.developer:
             continue
-        if not key.startswith("~") and key != "prefix" and profile.known_keys is not None:
-            log.drop(message, key, key, "this server refuses keys it does not know")
-            continue
+        if profile.known_keys is not None and key != "prefix":
+            if key.startswith(MODELLED):
+                continue  # what the parts say, again
+            if not key.startswith("~"):
+                log.drop(message, key, key, _UNKNOWN)
+                continue
         kept[key] = value
     return kept
+
+
+_UNKNOWN = "this server refuses keys it does not know"
+_OF_THE_PART = frozenset(
+    {cache_control.NOTED, cache_control.OF_THE_MESSAGE, BREAKPOINT, MODELLED + foreign_signatures.EXTRA_CONTENT}
+)
+"""Notes: how a cache mark or a signature was written."""
+_OF_A_CALL = "index"
+"""A key of calls that every server knows, because streams have it."""
+
+
+def _without_unknown_keys(node: N, log: LossLog) -> N:
+    """Return a part or tool without the keys of other servers. Mark and signature stay: the encoder reports them."""
+    notes = (getattr(node, "metadata", None) or {}).get(FAMILY)
+    if not notes:
+        return node
+    kept: dict[str, Any] = {}
+    for key, value in notes.items():
+        if key.startswith("~") or key == _OF_A_CALL:
+            kept |= {} if key in _OF_THE_PART else {key: value}
+        else:
+            log.drop(node, key, key, _UNKNOWN)
+    if len(kept) == len(notes):
+        return node
+    return log.replace(node, metadata={**node.metadata, FAMILY: kept})  # type: ignore[attr-defined]
 
 
 def _join_texts(parts: _Parts, log: LossLog) -> str | _Parts:
@@ -165,7 +199,7 @@ def _join_texts(parts: _Parts, log: LossLog) -> str | _Parts:
         return parts
     texts = [part for part in parts if isinstance(part, Text)]
     for part in texts:
-        if part.cache is not None:
+        if part.cache is not None and cache_control.OF_THE_MESSAGE not in (part.metadata or {}).get(FAMILY, {}):
             log.drop(part, "cache", "cache mark", "prompts are cached automatically by this server")
         if part.citations:
             log.drop(part, "citations", "citations", "this server accepts none in requests")
@@ -175,6 +209,8 @@ def _join_texts(parts: _Parts, log: LossLog) -> str | _Parts:
 
 
 def _part(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
+    if profile.known_keys is not None:
+        part = _without_unknown_keys(part, log)
     step = _STEPS.get(type(part))
     return (part,) if step is None else step(part, profile, log)
 
@@ -198,7 +234,8 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
     notes = (part.metadata or {}).get(FAMILY, {})
     spelled = note(part.metadata, FAMILY, "~key")
     if "~thinking" in notes or (
-        profile.known_keys is None and ("~detail" in notes or "~block" in notes or spelled == profile.reasoning_key)
+        profile.known_keys is None
+        and (not notes.keys().isdisjoint(("~detail", "~block", "~opaque")) or spelled == profile.reasoning_key)
     ):
         return (part,)
     if profile.returns_reasoning and part.text:

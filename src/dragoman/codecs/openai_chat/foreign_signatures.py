@@ -1,7 +1,8 @@
 """Conventions that carry what Chat Completions has no field for.
 
 Reasoning: `reasoning_content`, `reasoning` or `reasoning_text` (text), `reasoning_details` (OpenRouter's list, echoed
-by clients), `thinking_blocks` (LiteLLM's list of Anthropic's own blocks).
+by clients), `thinking_blocks` (LiteLLM's list of Anthropic's own blocks), `reasoning_opaque` (Copilot's encrypted form
+of the whole reasoning, which it expects back).
 Gemini's signature of a call or an image: `extra_content.google.thought_signature` (Google's convention on this format).
 Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
 Tool errors: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
@@ -40,6 +41,11 @@ _FORMAT_FAMILY = {
     "xai-responses-v1": "xai",
 }
 _FAMILY_FORMAT = {family: name for name, family in _FORMAT_FAMILY.items()}
+COPILOT = "copilot"
+"""The family of Copilot's encrypted reasoning, whichever model it serves."""
+OPAQUE, OPAQUE_TEXT = "reasoning_opaque", "reasoning_text"
+"""Copilot's keys for the encrypted reasoning and for its text."""
+_OPAQUE_ALONE: Extra = {"~opaque": Raw(b"true")}
 TEXT_AT = "text@"
 
 _details = WireReader(list[ReasoningDetail], "openai-chat", path="$.reasoning_details")
@@ -60,7 +66,7 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     _read_blocks(extra, parts)
     known, plain = "".join(part.text for part in parts), 0
-    for key in ("reasoning_content", "reasoning", "reasoning_text"):
+    for key in ("reasoning_content", "reasoning", OPAQUE_TEXT):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
@@ -72,7 +78,23 @@ def read_reasoning(extra: Extra) -> list[Reasoning]:
         # Before the details, as in a stream: this is the only readable text of encrypted reasoning.
         parts.insert(plain, Reasoning(parsed, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
         plain, known = plain + 1, known if known.strip() else parsed
+    _read_opaque(extra, parts)
     return parts
+
+
+def _read_opaque(extra: Extra, parts: list[Reasoning]) -> None:
+    """Sign the reasoning with Copilot's encrypted form of it, which comes without a text too."""
+    raw = extra.get(OPAQUE)
+    data = None if raw is None else parse_json(raw)
+    if raw is None or not isinstance(data, str) or not data:
+        return
+    extra[MODELLED + OPAQUE] = extra.pop(OPAQUE)
+    signature = Signature(COPILOT, data)
+    for index, part in enumerate(parts):
+        if part.signature is None:
+            parts[index] = structs.replace(part, signature=signature)
+            return
+    parts.append(Reasoning("", signature, redacted=True, metadata={FAMILY: _OPAQUE_ALONE}))
 
 
 _BLOCK = frozenset({"type", "thinking", "signature", "data"})
@@ -140,6 +162,9 @@ def write_reasoning(
     for part in parts:
         if type(part) is not Reasoning:
             continue
+        if family == COPILOT and part.signature is not None and goes_back(part, COPILOT, plain=False):
+            keys |= {OPAQUE_TEXT: keys.get(OPAQUE_TEXT, "") + part.text, OPAQUE: part.signature.data}
+            continue
         notes = (part.metadata or {}).get(FAMILY, {})
         entry = next((key for key in _ENTRIES if key in notes), None)
         if entry is not None:
@@ -147,7 +172,7 @@ def write_reasoning(
         elif "~key" in notes:
             spelled = parse_json(notes["~key"])
             keys[spelled] = keys.get(spelled, "") + part.text
-        elif to_client and "~thinking" not in notes:
+        elif to_client and notes.keys().isdisjoint(("~thinking", "~opaque")):
             text.append(part.text)
             if part.signature is not None and part.signature.data:
                 details.append(detail_for(part, part.signature, len(details)))

@@ -7,16 +7,24 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.cache_breakpoints import part_key
 from dragoman.codecs.listed_pages import CITATIONS, RESULTS, is_listed
 from dragoman.codecs.openai_chat import audio, images
-from dragoman.codecs.openai_chat.foreign_signatures import SIGNED_AT
+from dragoman.codecs.openai_chat.foreign_signatures import OPAQUE, SIGNED_AT
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import BESIDE, FAMILY, FLAT
 from dragoman.codecs.openai_chat.parts import BY_URL
 from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.codecs.openai_chat.response import MATCHED
-from dragoman.codecs.openai_chat.thinking import WHOLE_OBJECT, WHOLE_SWITCH
+from dragoman.codecs.openai_chat.thinking import (
+    IN_TEMPLATE,
+    SHOWN,
+    TEMPLATE,
+    WHOLE_FLAGS,
+    WHOLE_OBJECT,
+    WHOLE_SWITCH,
+)
 from dragoman.codecs.openai_chat.tools import BARE_SCHEMA, SCHEMA_KEYS, SHAPE
 from dragoman.codecs.result_media import TAGGED, media_turns_before
 from dragoman.ir import (
@@ -36,7 +44,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra, family_notes, inner_extra
+from dragoman.ir.notes import MODELLED, RENAMED, Extra, family_notes, inner_extra
 from dragoman.ir.traits import traits_of
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import KEY, PathsWithPieces, at, paths_by_class
@@ -102,7 +110,7 @@ def _piece_path(result: ToolResult, index: int, field: str) -> str:
     if TAGGED in (result.metadata or {}).get(FAMILY, {}):
         return ""  # the media were in a separate turn
     part = result.parts[index]
-    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
+    inner = _OF_A_PART.get(type(part), {}).get(field) or cache_control.path_key(part, field) or part_key(field)
     return at(f".content[{index}]", inner)
 
 
@@ -141,7 +149,7 @@ def _own(part: AnyPart) -> Extra:
 _SETTINGS = {
     name: SETTINGS.path(name)
     for name in Request.__struct_fields__
-    if name not in {"max_output_tokens", "output", "reasoning", "seed"}
+    if name not in {"max_output_tokens", "output", "reasoning", "seed", "repetition_penalty"}
 }
 
 
@@ -151,6 +159,8 @@ def _setting_path(request: Request, field: str) -> str:
         return "$.max_tokens" if "~max_tokens" in notes else "$.max_completion_tokens"
     if field == "seed":
         return "$.random_seed" if "~raw:random_seed" in notes else "$.seed"
+    if RENAMED + field in notes:
+        return f"$.{parse_json(notes[RENAMED + field])}"
     head, _, rest = field.partition(".")
     if head == "reasoning" and request.reasoning is None and head in notes:
         return f"$.{field}"  # OpenRouter's own key, not the setting
@@ -176,6 +186,8 @@ def _reasoning_path(metadata: Metadata | None, field: str) -> str:
         return _path_in_object(field, written)
     if (written := note(metadata, FAMILY, WHOLE_SWITCH)) is not UNSET:
         return _path_in_switch(field, written)
+    if (written := note(metadata, FAMILY, WHOLE_FLAGS)) is not UNSET:
+        return _path_of_flag(field, written)
     return "$.reasoning_effort"
 
 
@@ -195,16 +207,35 @@ def _path_in_switch(field: str, written: dict[str, Any]) -> str:
     return {"effort": "$.reasoning_effort", "mode": "$.thinking.type"}.get(field, "$.thinking")
 
 
+def _path_of_flag(field: str, written: dict[str, Any]) -> str:
+    if field.startswith(TEMPLATE):
+        return f"$.{field}"
+    template = written.get(TEMPLATE, {})
+    switches = [f"{TEMPLATE}.{name}" for name in IN_TEMPLATE if name in template]
+    if "enable_thinking" in written:
+        switches = ["enable_thinking"]
+    keys = {
+        "mode": switches,
+        "budget_tokens": ["thinking_budget"] if "thinking_budget" in written else [],
+        "visible": [SHOWN] if SHOWN in written else [],
+        "effort": ["reasoning_effort"],
+    }
+    return f"$.{next(iter(keys.get(field) or switches or written))}"
+
+
 def _tool_path(request: Request, index: int, field: str) -> str:
     tool = request.tools[index]
     if HOSTED.is_setting(tool):
         return f"$.{next(iter(tool.definition))}"  # type: ignore[union-attr, arg-type]
     path = f"$.tools[{index}]"
     shape = note(getattr(tool, "metadata", None), FAMILY, SHAPE)
-    if shape is not UNSET:
+    if shape is not UNSET and field[:5] != "cache":
         head, dot, rest = field.partition(".")
         key = next((key for key in SCHEMA_KEYS if key in shape), head) if head == "parameters" else head
         return f"{path}.{key}{dot}{rest}" if field else path
+    if field[:5] == "cache" and isinstance(tool, ToolDefinition):
+        inside = cache_control.NOTED in (inner_extra(family_notes(FAMILY, tool.metadata), "function") or ())
+        return f"{path}.{'function.' if inside else ''}{cache_control.KEY}{field[5:]}"
     inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"
@@ -219,20 +250,26 @@ def _part_path(message: Message, part_index: int, field: str, places: list[int])
     """Return the path of a part within its message, where calls, reasoning and citations have separate fields."""
     parts = message.parts
     part = parts[part_index]
+    if field[:5] == "cache" and cache_control.OF_THE_MESSAGE in _own(part):
+        return f".{cache_control.KEY}{field[5:]}"
     if isinstance(part, ToolCall):
         return _call_path(part, f".tool_calls[{places[part_index]}]", field)
-    inner = _OF_A_PART.get(type(part), {}).get(field, part_key(field))
+    inner = _OF_A_PART.get(type(part), {}).get(field) or cache_control.path_key(part, field) or part_key(field)
     if inner[:5] == "file." and note(part.metadata, FAMILY, BY_URL) is not UNSET:  # type: ignore[union-attr]
         inner = _BY_URL.get(field, inner)
     if images.is_made(part):
         return at(images.place_of(part), inner)
     if message.role == "tool":
+        marked = cache_control.path_key(part, field)
+        if marked is not None:
+            return f".{marked}"
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant":
         listed = note(message.metadata, FAMILY, "~content") == "parts" and _is_content(message, part)
         if not listed:
             return _assistant_field_path(message, part, field)
-    return at(".content" if type(message.content_held) is str else f".content[{places[part_index]}]", inner)
+    is_text = type(message.content_held) is str or cache_control.is_text(parts, family_notes(FAMILY, message.metadata))
+    return at(".content" if is_text else f".content[{places[part_index]}]", inner)
 
 
 def _call_path(call: ToolCall, place: str, field: str) -> str:
@@ -243,6 +280,9 @@ def _call_path(call: ToolCall, place: str, field: str) -> str:
         return at(place, "arguments" if field == "arguments_text" else field)
     if field == "signature" and SIGNED_AT in notes:
         return at(place, parse_json(notes[SIGNED_AT]))
+    marked = cache_control.path_key(call, field)
+    if marked is not None:
+        return at(place, marked)
     known = _OF_A_PART[ToolCall]
     return at(place, (_OF_A_CUSTOM_CALL if call.custom and field in _OF_A_CUSTOM_CALL else known).get(field, field))
 
@@ -251,6 +291,8 @@ def _assistant_field_path(message: Message, part: AnyPart, field: str) -> str:
     """Return the path of reasoning, text or refusal: fields of the assistant message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
+        if "~opaque" in _own(part) or (field == "signature" and MODELLED + OPAQUE in notes):
+            return f".{OPAQUE}"
         if "~block" in _own(part):
             return ".thinking_blocks"
         spelled = note(part.metadata, FAMILY, "~key")

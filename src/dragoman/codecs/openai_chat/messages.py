@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.common_losses import NOT_SENT, drop_signature
@@ -179,10 +180,11 @@ class MessageDecoder(TraitNotes):
     def _decode_noted(
         self, role: Role, wire: UserMessage | SystemMessage | DeveloperMessage, content: Any, spelled: Extra
     ) -> Message:
-        """Encode a message that has a name or further keys."""
+        """Decode a message that has a name or further keys."""
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         if wire.cache_control is not UNSET:
-            extra["cache_control"] = wire.cache_control
+            extra[cache_control.KEY] = wire.cache_control
+            content = cache_control.mark_message(content, extra, role)
         extra.update(spelled)
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         if metadata is not None:
@@ -261,6 +263,7 @@ class MessageDecoder(TraitNotes):
         extra: Extra,
         content: Sequence[ContentPart] = (),
     ) -> Message:
+        cache = cache_control.read_mark(extra)
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         parts: Any = tuple([decode_part(piece) for piece in content])
         self.result(call_id, name)
@@ -269,7 +272,7 @@ class MessageDecoder(TraitNotes):
         for piece in parts:
             if piece_metadata := getattr(piece, "metadata", None):
                 self.metadata(piece_metadata)
-        return Message("tool", (ToolResult(call_id, name, kind, value, parts, metadata=metadata),))
+        return Message("tool", (ToolResult(call_id, name, kind, value, parts, cache, metadata),))
 
     def _decode_rare(self, wire: AnyMessage, index: int) -> Message:
         if isinstance(wire, DeveloperMessage):
@@ -357,6 +360,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         audio.read_sound(parts, extra)
         images.read_images(parts, extra)
         foreign_signatures.restore_text_signatures(parts, extra)
+        parts[:] = cache_control.mark_message(parts, extra, "assistant")
     return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
 
 
@@ -435,6 +439,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     if call.type != "function" and custom is UNSET:
         extra[_TYPE] = Raw(b'"absent"') if call.type is UNSET else Raw(encode_json(call.type))
     signature = foreign_signatures.read_signature(extra, call.id, UNSET if function is UNSET else function.extra)
+    cache = cache_control.read_mark(extra)
     # Snowflake sends every optional member, so `type` decides which one counts.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
         metadata = _merge_extra(extra, keep(FAMILY, UNSET, custom=custom.extra))
@@ -447,6 +452,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
             custom=True,
             invented_id=invented,
             signature=signature,
+            cache=cache,
             metadata=metadata,
         )
     if custom is not UNSET:
@@ -468,6 +474,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         text,
         invented_id=invented or is_invented(call_id),
         signature=signature,
+        cache=cache,
         metadata=metadata,
     )
 
@@ -641,9 +648,12 @@ class MessageEncoder:
     def _encode_noted(self, message: Message) -> WireValue:
         """Encode a message that has a name or further keys."""
         role, content = message.role, message.content_held
-        wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
-        name = UNSET if message.name is None else self._speaker(message, message.name)
         extra = (message.metadata or {}).get(FAMILY)
+        wires: Any = content
+        if type(content) is not str:
+            is_text = extra is not None and cache_control.is_text(content, extra)  # type: ignore[arg-type]
+            wires = message.text if is_text else self._encode_content(content, role)  # type: ignore[arg-type]
+        name = UNSET if message.name is None else self._speaker(message, message.name)
         if extra is None:
             return _ROLE_WIRE[role](wires, name)
         kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[role]
@@ -745,8 +755,11 @@ class MessageEncoder:
             return None
         if self._profile is PROFILE and not self._native and not self._is_taken(part):
             return None
-        if type(part) in _MARKED and part.cache is not None and self._takes_marks:  # type: ignore[union-attr]
-            part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
+        if type(part) in _MARKED and part.cache is not None:  # type: ignore[union-attr]
+            if self._takes_marks:
+                part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
+            elif self._profile.cache_control:
+                part = cache_control.with_mark(part, self._log)  # type: ignore[type-var]
         return encode_part(part, self._log)
 
     def _is_taken(self, part: AnyPart) -> bool:
@@ -796,8 +809,8 @@ class MessageEncoder:
                 self._log.drop(part, "citations", "citation of a document", "chat annotations cite web pages only")
             elif citation.cited_text is not None:
                 self._log.degrade(part, "citations", "text of a citation", "chat annotations name the page only")
-        if part.cache is not None:
-            self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
+        if not self._profile.cache_control:
+            self._mark(part, "an assistant message takes no cache breakpoint")
 
     def _refuse_in_assistant(self, part: AnyPart) -> None:
         if isinstance(part, ServerToolCall | ServerToolResult):
@@ -828,6 +841,10 @@ class MessageEncoder:
         shown: list[Any] = [part for part in parts if self._shows(part, in_parts=in_parts)]
         if shown and (written_images := images.write_images(shown, self._log)):
             fields[images.KEY] = Raw(encode_json(written_images))
+        if self._profile.cache_control and not in_parts:
+            for part in parts:
+                if type(part) is Text:
+                    fields.update(self._mark(part, ""))
         annotations = foreign_signatures.write_annotations(parts, extra=extra)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
@@ -837,7 +854,7 @@ class MessageEncoder:
                 before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
         else:
-            self._report_withheld(parts, plain=plain)
+            self._report_withheld(parts, extra, plain=plain)
         return fields
 
     def _speaks(self, part: AnyPart) -> bool:
@@ -876,7 +893,7 @@ class MessageEncoder:
             self._log.drop(other, "", "further audio", "a message of this API holds one")
         return audio.write_sound(first, self._log) if self._to_client or self._native else audio.handle_of(first)
 
-    def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
+    def _report_withheld(self, parts: tuple[AnyPart, ...], extra: Extra, *, plain: bool) -> None:
         """Report what a provider does not get: reasoning and signatures that did not come in this format (law 6)."""
         for part in parts:
             if type(part) is Reasoning and foreign_signatures.goes_back(part, self._family, plain=plain):
@@ -885,14 +902,17 @@ class MessageEncoder:
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
                 drop_signature(part, part.signature, self._log)
+            elif type(part) is Reasoning and part.signature is not None:
+                is_opaque = foreign_signatures.goes_back(part, foreign_signatures.COPILOT, plain=False)
+                if is_opaque and MODELLED + foreign_signatures.OPAQUE not in extra:
+                    drop_signature(part, part.signature, self._log)
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
         if call.signature is None and call.cache is None and not call.custom and not _is_own(metadata):
             return Call(call.id, Function(call.name, arguments_as_text(call, native=self._native)), "function")
         extra = dict((metadata or {}).get(FAMILY, {}))
-        if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
+        extra.update(self._mark(call, "a tool call takes no cache breakpoint"))
         if call.signature is not None and extra.keys().isdisjoint(_SIGNED):
             if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
                 extra.update(foreign_signatures.write_signature(call))
@@ -908,6 +928,15 @@ class MessageEncoder:
             body = Call(call_id, _function(call, extra), spelled)
         return spliced(body, extra)
 
+    def _mark(self, node: Text | ToolCall | ToolResult, why: str) -> Extra:
+        """Return the key of a cache mark for a relay that takes it; elsewhere the mark is reported as lost."""
+        if node.cache is None or cache_control.is_written(node):
+            return {}
+        if self._profile.cache_control:
+            return cache_control.mark_for_relay(node, node.cache, self._log)
+        self._log.drop(node, "cache", "cache mark", why)
+        return {}
+
     def _custom(self, call: ToolCall, extra: Extra) -> WireValue:
         custom = Custom(call.name, call.arguments_text or "")
         inner = inner_extra(extra, "custom")
@@ -918,12 +947,12 @@ class MessageEncoder:
         if result.kind == "text" and result.cache is None and not result.parts and not _is_own(metadata):
             value = result.value_held
             return ToolMessage(value if type(value) is str else result.value, result.tool_call_id)
-        if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", "a tool message takes no cache breakpoint")
+        mark = self._mark(result, "a tool message takes no cache breakpoint")
         content = self._result_content(result)
         if metadata is None or FAMILY not in metadata:
-            return ToolMessage(content, result.tool_call_id)
-        extra = metadata[FAMILY]
+            message = ToolMessage(content, result.tool_call_id)
+            return spliced(message, mark) if mark else message
+        extra = {**metadata[FAMILY], **mark}
         if "~role" in extra:
             return spliced(FunctionMessage(result.name, None if "~null" in extra else content), extra)
         spelled_id = note(metadata, FAMILY, "~id")

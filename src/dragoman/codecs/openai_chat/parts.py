@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs import cache_control
+from dragoman.codecs.cache_breakpoints import BREAKPOINT
 from dragoman.codecs.common_losses import drop_cache_mark, drop_signature
 from dragoman.codecs.media import (
     audio_format,
@@ -68,15 +70,16 @@ def _decode_text(wire: TextPart) -> Text:
 def _decode_mark(
     wire: Wire, mark: Breakpoint | UnsetType, **within: Extra | UnsetType
 ) -> tuple[Cache | None, Metadata | None]:
-    own = wire.extra
-    marked = getattr(wire, "cache_control", UNSET)
-    if marked is not UNSET:
-        own = {**({} if own is UNSET else own), "cache_control": marked}
+    own: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    relayed = getattr(wire, cache_control.KEY, UNSET)
+    if relayed is not UNSET:
+        own[cache_control.KEY] = relayed
+    cache = cache_control.read_mark(own)
     if mark is UNSET:
-        return None, keep(FAMILY, own, **within)
-    metadata = keep(FAMILY, own, **within, prompt_cache_breakpoint=mark.extra)
+        return cache, keep(FAMILY, own or UNSET, **within)
+    metadata = keep(FAMILY, own or UNSET, **within, prompt_cache_breakpoint=mark.extra)
     extra = (metadata or {}).get(FAMILY, {})
-    extra[MODELLED + "prompt_cache_breakpoint"] = spliced(mark, mark.extra or {})
+    extra[BREAKPOINT] = spliced(mark, mark.extra or {})
     return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
 
 
@@ -263,7 +266,7 @@ def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> 
     extra = (part.metadata or {}).get(FAMILY)
     if part.signature is not None and (extra is None or MODELLED + "extra_content" not in extra):
         drop_signature(part, part.signature, log)
-    if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
+    if part.cache is not None and not cache_control.is_written(part) and BREAKPOINT not in (extra or {}):
         drop_cache_mark(part, log)
     return wire if not extra else spliced(wire, extra)
 

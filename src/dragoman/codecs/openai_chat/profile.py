@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import structs
@@ -44,6 +45,10 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """The output modalities it accepts."""
     refuses: tuple[str, ...] = ()
     """Settings it refuses, or accepts and ignores."""
+    sampling: Mapping[str, str] = MappingProxyType({})
+    """Settings of sampling that it has and OpenAI does not, and their keys."""
+    cache_control: bool = False
+    """Whether it takes Anthropic's cache marks."""
     hosted_entries: tuple[str, Mapping[str, str]] | None = None
     """Prefix of the types of its hosted tools, and the rest of the type for each kind; None: as OpenAI."""
     known_keys: frozenset[str] | None = None
@@ -116,6 +121,8 @@ _OF_THE_PLATFORM = (
     "obfuscation",
 )
 """Settings of OpenAI's own platform; servers with their own models or hardware have no use for them."""
+
+_SAMPLING = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"}
 
 _COMPATIBLE = structs.replace(
     PROFILE,
@@ -190,6 +197,8 @@ OPENROUTER = structs.replace(
     _COMPATIBLE,
     name="openrouter",
     developer=True,
+    sampling=_SAMPLING,
+    cache_control=True,
     reasoning_key="reasoning",
     hosted={
         "web_search": HostedRule(options=_SITES | {"location", "context_size"}),
@@ -204,9 +213,14 @@ GEMINI_OPENAI = structs.replace(
     minted="google",
     refuses=("seed", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "user", *_OF_THE_PLATFORM),
 )
-VLLM = structs.replace(_COMPATIBLE, name="vllm", parsed_arguments=True, reasoning_key="reasoning")
+COPILOT = structs.replace(_COMPATIBLE, name="copilot", minted="copilot", reasoning_key="reasoning_text")
+VLLM = structs.replace(_COMPATIBLE, name="vllm", parsed_arguments=True, reasoning_key="reasoning", sampling=_SAMPLING)
 LLAMA_CPP = structs.replace(
-    _COMPATIBLE, name="llama-cpp", maximum="max_tokens", refuses=("candidates", "user", *_OF_THE_PLATFORM)
+    _COMPATIBLE,
+    name="llama-cpp",
+    maximum="max_tokens",
+    sampling={**_SAMPLING, "repetition_penalty": "repeat_penalty"},
+    refuses=("candidates", "user", *_OF_THE_PLATFORM),
 )
 OLLAMA_OPENAI = structs.replace(
     _COMPATIBLE,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.common_losses import CACHED
+from dragoman.codecs import cache_control
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.openai_chat.compatible import fit
@@ -29,7 +30,7 @@ from dragoman.codecs.openai_chat.tools import (
 )
 from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
 from dragoman.codecs.reading import WireReader, WireValue, encode_with_extra, splice
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, SETTING_NAMES, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CHAT_TIERS,
     OPENAI_LABELS,
@@ -39,6 +40,7 @@ from dragoman.codecs.shared_settings import (
     fit_others,
     fit_tier,
     fit_top_logprobs,
+    number_or_none,
 )
 from dragoman.errors import EncodeError
 from dragoman.ir import Metadata, Request
@@ -79,12 +81,24 @@ def _read_top_k(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _write_top_k(value: int, request: Request, log: LossLog) -> WireValue:
-    """Return the setting to servers of this format that the client knows: OpenAI refuses it."""
-    if request.origin == FAMILY:
-        return value
-    log.drop(request, "top_k", "top_k", "this API has no such setting")
-    return UNSET
+def _write_sampling(field: str) -> Callable[[float, Request, LossLog], WireValue]:
+    """Return the writer of a setting for servers of this format that the client knows: OpenAI refuses it."""
+
+    def write(value: float, request: Request, log: LossLog) -> WireValue:
+        if request.origin == FAMILY:
+            return value
+        log.drop(request, field, SETTING_NAMES[field], NO_SUCH_SETTING)
+        return UNSET
+
+    return write
+
+
+_SPELLINGS = {"repetition_penalty": "repeat_penalty"}
+"""Key of most servers -> that of llama.cpp."""
+
+
+def _second_spelling(key: str) -> str:
+    return _SPELLINGS.get(key, key)
 
 
 SETTINGS = Settings(
@@ -97,7 +111,9 @@ SETTINGS = Settings(
         Setting("max_output_tokens", "max_completion_tokens", BY_HAND, BY_HAND),
         Setting("temperature"),
         Setting("top_p"),
-        Setting("top_k", read=_read_top_k, write=_write_top_k),
+        Setting("top_k", read=_read_top_k, write=_write_sampling("top_k")),
+        Setting("min_p", read=number_or_none, write=_write_sampling("min_p")),
+        Setting("repetition_penalty", read=number_or_none, write=_write_sampling("repetition_penalty")),
         Setting("stop", read=_read_stop, write=BY_HAND),
         Setting("seed", read=BY_HAND, write=BY_HAND),
         Setting("presence_penalty"),
@@ -120,9 +136,10 @@ SETTINGS = Settings(
         Setting("top_logprobs", write=fit_others(partial(fit_top_logprobs, "logprobs"), FAMILY)),
         Setting("modalities"),
         Setting("obfuscation", "stream_options.include_obfuscation"),
-        Setting("cache", None, lost=CACHED),
+        Setting("cache", cache_control.KEY, read=cache_control.read_setting, write=cache_control.write_setting),
     ),
     content=("messages", "tools", "max_tokens"),
+    alias=_second_spelling,
 )
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,6 +246,8 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     effort, whole = encode_reasoning(request, log, profile)
     if not native:
         request = _as_the_model_takes_it(request, effort, log)
+    if request.origin != FAMILY and (profile.cache_control or profile.sampling):
+        request, whole = _take_keys_of_server(request, whole, log, profile)
     extra = _keys_beside(request, whole, log)
     if not native:
         if request.modalities and request.origin != FAMILY:
@@ -269,6 +288,23 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         effort,
     )
     return Encoded(encode_json(wire) if extra is None else splice(wire, extra), (), PATH)
+
+
+def _take_keys_of_server(
+    request: Request, keys: Extra | None, log: LossLog, profile: ChatProfile
+) -> tuple[Request, Extra]:
+    """Move the settings that this server has and OpenAI does not from the request to its keys."""
+    taken = dict(keys or {})
+    changes: dict[str, Any] = {}
+    for field, key in profile.sampling.items():
+        value = getattr(request, field)
+        if value is not None:
+            taken[key] = Raw(encode_json(value))
+            changes[field] = None
+    if profile.cache_control and request.cache is not None:
+        taken |= cache_control.mark_for_relay(request, request.cache, log)
+        changes["cache"] = None
+    return log.replace(request, **changes), taken
 
 
 def _keys_beside(request: Request, reasoning: Extra | None, log: LossLog) -> Extra | None:

@@ -419,6 +419,9 @@ class PayloadDecoder(EventDecoder):
         blocks = [] if delta.thinking_blocks is UNSET else self._thinking_blocks(delta.thinking_blocks)
         if delta.reasoning_content or delta.reasoning or delta.reasoning_text or delta.reasoning_details or blocks:
             self._reasoning(lane, delta, blocks)
+        if delta.reasoning_opaque:
+            signature = Signature(foreign_signatures.COPILOT, delta.reasoning_opaque)
+            self._reasoning_part(lane, Reasoning("", signature, redacted=lane.flow_kind is not Reasoning), None)
         if content:
             if isinstance(content, str):
                 self._text(lane, content)

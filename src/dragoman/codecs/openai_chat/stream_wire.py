@@ -62,6 +62,7 @@ class VendorDelta(Struct, gc=False, forbid_unknown_fields=True):
     reasoning: str | None = None
     # Copilot
     reasoning_text: str | None = None
+    reasoning_opaque: str | None = None
     reasoning_details: list[ReasoningDetail] | None = None
     # LiteLLM
     thinking_blocks: Raw | UnsetType = UNSET

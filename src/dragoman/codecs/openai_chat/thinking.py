@@ -22,8 +22,14 @@ OBJECT = "reasoning"
 """OpenRouter's key for all settings of reasoning."""
 SWITCH = "thinking"
 """The key of DeepSeek, GLM, Kimi and LiteLLM: Anthropic's object."""
-WHOLE_OBJECT, WHOLE_SWITCH = "~reasoning", "~switch"
-"""Notes: the object as written."""
+WHOLE_OBJECT, WHOLE_SWITCH, WHOLE_FLAGS = "~reasoning", "~switch", "~flags"
+"""Notes: the object as written; the flags as an object."""
+SHOWN, TEMPLATE = "include_reasoning", "chat_template_kwargs"
+"""The key of OpenRouter and Groq that shows reasoning; that of vLLM and SGLang for the variables of a template."""
+IN_TEMPLATE = ("enable_thinking", "thinking")
+"""Variables that switch reasoning in the templates of Qwen and GLM, and of DeepSeek and Granite."""
+FLAGS = ("enable_thinking", "thinking_budget", TEMPLATE, SHOWN)
+"""Keys beside each other that say how to reason, the first two of them Qwen's."""
 _EFFORT_BESIDE = "~effort"
 """Note: the `reasoning_effort` beside the object."""
 
@@ -39,6 +45,8 @@ def decode_reasoning(effort: str | None, extra: Extra | None) -> ReasoningSettin
         return _decode_object(extra, effort)
     if extra is not None and SWITCH in extra:
         return _decode_switch(extra, effort)
+    if extra is not None and not extra.keys().isdisjoint(FLAGS):
+        return _decode_flags(extra, effort)
     return None if effort is None else ReasoningSettings("off" if effort == "none" else None, effort)
 
 
@@ -66,6 +74,41 @@ def _decode_switch(extra: Extra, effort: str | None) -> ReasoningSettings | None
     del extra[SWITCH]
     notes = _notes(raw, WHOLE_SWITCH, _KNOWN_OF_SWITCH, effort)
     return structs.replace(_switched(wire, effort), metadata={FAMILY: notes})
+
+
+def _decode_flags(extra: Extra, effort: str | None) -> ReasoningSettings | None:
+    """Return the settings of the flags that we understand. Further variables of a template are reported apart."""
+    flags = {key: extra[key] for key in FLAGS if key in extra and _is_understood(key, parse_json(extra[key]))}
+    if not flags:
+        return decode_reasoning(effort, None)
+    for key in flags:
+        del extra[key]
+    notes: Extra = {WHOLE_FLAGS: Raw(encode_json(flags))}
+    for name, value in (_entries(flags[TEMPLATE]) if TEMPLATE in flags else {}).items():
+        if name not in IN_TEMPLATE:
+            notes[f"{TEMPLATE}.{name}"] = value
+    if effort is not None:
+        notes[_EFFORT_BESIDE] = Raw(encode_json(effort))
+    return structs.replace(_flagged(parse_json(notes[WHOLE_FLAGS]), effort), metadata={FAMILY: notes})
+
+
+def _is_understood(key: str, value: Any) -> bool:
+    if key == TEMPLATE:
+        return isinstance(value, dict) and any(isinstance(value.get(name), bool) for name in IN_TEMPLATE)
+    return type(value) is int and value > 0 if key == "thinking_budget" else isinstance(value, bool)
+
+
+def _flagged(flags: dict[str, Any], effort: str | None) -> ReasoningSettings:
+    template = flags.get(TEMPLATE, {})
+    given = (flags.get("enable_thinking"), *(template.get(name) for name in IN_TEMPLATE))
+    switch = next((value for value in given if isinstance(value, bool)), None)
+    budget = flags.get("thinking_budget")
+    mode: Any = None
+    if switch is False or effort == "none":
+        mode = "off"
+    elif switch or budget is not None:
+        mode = "on"
+    return ReasoningSettings(mode, effort, budget, flags.get(SHOWN))
 
 
 def _notes(raw: Raw, whole: str, known: frozenset[str], effort: str | None) -> Extra:
@@ -102,7 +145,7 @@ def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tu
     if settings is None:
         return UNSET, None
     notes = None if settings.metadata is None else settings.metadata.get(FAMILY)
-    if notes is not None and (WHOLE_OBJECT in notes or WHOLE_SWITCH in notes):
+    if notes is not None and not notes.keys().isdisjoint((WHOLE_OBJECT, WHOLE_SWITCH, WHOLE_FLAGS)):
         unchanged = _write_unchanged(settings, notes, profile)
         if unchanged is not None:
             return unchanged
@@ -113,6 +156,9 @@ def encode_reasoning(request: Request, log: LossLog, profile: ChatProfile) -> tu
 
 
 def _write_unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Extra] | None:
+    """Return the keys as the client wrote them; None if they no longer say the settings, or the server refuses them."""
+    if WHOLE_FLAGS in notes:
+        return _write_flags(settings, notes, profile)
     key, whole = (OBJECT, WHOLE_OBJECT) if WHOLE_OBJECT in notes else (SWITCH, WHOLE_SWITCH)
     if profile.known_keys is not None and key not in profile.known_keys:
         return None
@@ -122,6 +168,16 @@ def _write_unchanged(settings: ReasoningSettings, notes: Extra, profile: ChatPro
     if written != structs.replace(settings, metadata=None):
         return None
     return UNSET if effort is None else effort, {key: raw}
+
+
+def _write_flags(settings: ReasoningSettings, notes: Extra, profile: ChatProfile) -> tuple[WireValue, Extra] | None:
+    flags, beside = _entries(notes[WHOLE_FLAGS]), notes.get(_EFFORT_BESIDE)
+    if profile.known_keys is not None and not flags.keys() <= profile.known_keys:
+        return None
+    effort = None if beside is None else parse_json(beside)
+    if _flagged(parse_json(notes[WHOLE_FLAGS]), effort) != structs.replace(settings, metadata=None):
+        return None
+    return UNSET if effort is None else effort, flags
 
 
 def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:

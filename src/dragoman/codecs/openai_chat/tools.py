@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs import cache_control
 from dragoman.codecs.common_losses import drop_tool_cache_mark
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
@@ -35,8 +36,8 @@ from dragoman.codecs.shared_settings import is_strict, required_name
 from dragoman.codecs.shared_tools import encode_provider_tool
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
-from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir import Cache, CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import Extra, family_notes, inner_extra
 from dragoman.ir.requests import parameters_of
 from dragoman.ir.values import note, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -71,10 +72,11 @@ def _decode_shape(definition: dict[str, Any], key: str) -> ToolDefinition:
     """Decode a function as another API writes it: Cursor sends the tools of Responses and of Messages."""
     notes: Extra = {name: to_raw(value) for name, value in definition.items() if name not in _FLAT_KEYS}
     notes[SHAPE] = to_raw(definition)
+    cache = cache_control.read_mark(notes)
     strict = definition.get("strict")
     parameters = None if definition.get(key) is None else to_raw(definition[key])
     description = definition.get("description")
-    return ToolDefinition(definition["name"], description, parameters, strict, None, {FAMILY: notes})
+    return ToolDefinition(definition["name"], description, parameters, strict, cache, {FAMILY: notes})
 
 
 def _is_of_messages(definition: dict[str, Any]) -> bool:
@@ -93,15 +95,16 @@ def _decode_tool(wire: AnyTool | UntypedTool | FlatTool) -> Tool:
         return _decode_flat(wire)
     if isinstance(wire, FunctionTool):
         function = wire.function
+        cache, metadata = None, None
+        if wire.extra is not UNSET or function.extra is not UNSET:
+            cache, metadata = _decode_keys(wire)
         return ToolDefinition(
             function.name,
             None if function.description is UNSET else function.description,
             None if function.parameters is UNSET else function.parameters,
             None if function.strict is UNSET else function.strict,
-            None,
-            None
-            if wire.extra is UNSET and function.extra is UNSET
-            else keep(FAMILY, wire.extra, function=function.extra),
+            cache,
+            metadata,
         )
     if isinstance(wire, CustomToolWire):
         custom = wire.custom
@@ -122,6 +125,18 @@ def _decode_tool(wire: AnyTool | UntypedTool | FlatTool) -> Tool:
     return ProviderTool(name, FAMILY, wire.raw, **HOSTED.read_tool(definition))
 
 
+def _decode_keys(wire: FunctionTool) -> tuple[Cache | None, Metadata | None]:
+    """Return the cache mark and the further keys of a function; LiteLLM takes the mark in the inner object too."""
+    own: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    inner: Extra = {} if wire.function.extra is UNSET else dict(wire.function.extra)
+    cache = cache_control.read_mark(own) or cache_control.read_mark(inner)
+    return cache, keep(FAMILY, own or UNSET, function=inner or UNSET)
+
+
+def _is_marked(extra: Extra) -> bool:
+    return cache_control.NOTED in extra or cache_control.NOTED in (inner_extra(extra, "function") or ())
+
+
 def _decode_untyped(wire: UntypedTool) -> Tool:
     tool = _decode_tool(FunctionTool(wire.function, extra=wire.extra))
     notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
@@ -135,7 +150,7 @@ def encode_tools(
     tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, profile: ChatProfile = PROFILE
 ) -> tuple[WireValue, Extra | None]:
     """Encode the tools, or None if none is left, and the settings that express a tool."""
-    writer = _WRITERS[native, native or not profile.strict_schemas]
+    writer = _WRITERS[native, native or not profile.strict_schemas, profile.cache_control and not native]
     if writer.can_write(tools):
         return writer.write(tools, log), None
     entries = []
@@ -153,13 +168,19 @@ def _has_hosted(tools: tuple[Tool, ...]) -> bool:
     return any(isinstance(tool, ProviderTool) for tool in tools)
 
 
-def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
+def _encode_tool(
+    tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool, marks: bool
+) -> WireValue:
     if isinstance(tool, ToolDefinition):
         shape = note(tool.metadata, FAMILY, SHAPE) if native else UNSET
         if shape is not UNSET and _is_shaped(tool, shape):
             return to_raw(shape)
-        if tool.cache is not None:
-            drop_tool_cache_mark(tool, log)
+        mark: Extra = {}
+        if tool.cache is not None and not _is_marked(family_notes(FAMILY, tool.metadata)):
+            if marks:
+                mark = cache_control.mark_for_relay(tool, tool.cache, log)
+            else:
+                drop_tool_cache_mark(tool, log)
         parameters = tool.parameters_held if native else rooted_schema(tool, tools, log, PROFILE.name)
         function: Any = FunctionDefinition(
             tool.name,
@@ -168,8 +189,8 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
             UNSET if tool.strict is None else tool.strict if loose else _strict(tool, log),
         )
         if tool.metadata is None or FAMILY not in tool.metadata:
-            return FunctionTool(function)
-        extra = tool.metadata[FAMILY]
+            return spliced(FunctionTool(function), mark) if mark else FunctionTool(function)
+        extra = {**tool.metadata[FAMILY], **mark}
         inner = inner_extra(extra, "function")
         kind = UntypedTool if loose and "~type" in extra else FunctionTool
         return spliced(kind(function if inner is None else cast("Any", spliced(function, inner))), extra)
@@ -187,13 +208,15 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
 def _is_shaped(tool: ToolDefinition, shape: dict[str, Any]) -> bool:
     """Whether the object still says what the tool is."""
     schema = next((shape[key] for key in SCHEMA_KEYS if shape.get(key) is not None), None)
-    written = (shape["name"], shape.get("description"), schema, shape.get("strict"))
-    return written == (tool.name, tool.description, tool.parameters, tool.strict) and tool.cache is None
+    cache = cache_control.read_mark({key: to_raw(value) for key, value in shape.items() if key == cache_control.KEY})
+    written = (shape["name"], shape.get("description"), schema, shape.get("strict"), cache)
+    return written == (tool.name, tool.description, tool.parameters, tool.strict, tool.cache)
 
 
 _WRITERS = {
-    (native, loose): ToolWriter(partial(_encode_tool, native=native, loose=loose), _has_hosted)
-    for native, loose in product((True, False), repeat=2)
+    (native, loose, marks): ToolWriter(partial(_encode_tool, native=native, loose=loose, marks=marks), _has_hosted)
+    for native, loose, marks in product((True, False), repeat=3)
+    if not marks or (loose and not native)  # only relays of other vendors' models take marks
 }
 
 

@@ -332,6 +332,8 @@ FURTHER = (
     "search_recency_filter",
     # Venice, Cerebras and Z.ai
     "clear_thinking", "venice_parameters",
+    # Qwen
+    "thinking_budget",
     # vLLM
     "add_generation_prompt", "add_special_tokens", "bad_words", "best_of", "chat_template",
     "continue_final_message", "ignore_eos", "include_stop_str_in_output", "kv_transfer_params", "length_penalty",

@@ -12,6 +12,7 @@ from dragoman.codecs.common_losses import drop_signature
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_client_items import (
     APPROVAL,
+    SEARCH_CALL,
     WHOLE,
     approval_id,
     client_kind,
@@ -354,7 +355,8 @@ class ItemEncoder(PartEncoder):
     def _client_call(self, call: ToolCall, kind: str, notes: Extra) -> WireValue:
         if self._client is None:
             self._client = {}
-        self._client[call.id] = kind
+        if kind != SEARCH_CALL:  # some clients answer it like a function
+            self._client[call.id] = kind
         if kind == APPROVAL:
             self._approvals = {**(self._approvals or {}), call.id: approval_id(call) or call.id}
         if WHOLE in notes and (self._native or not self._to_client):

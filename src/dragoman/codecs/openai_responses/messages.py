@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.common_losses import NOT_SENT
-from dragoman.codecs.openai_client_items import WHOLE, decode_client_call, decode_client_result
+from dragoman.codecs.openai_client_items import FOUND_TOOLS, WHOLE, decode_client_call, decode_client_result
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
     DEVELOPER,
@@ -458,7 +458,7 @@ class MessageDecoder(TraitNotes):
             raise self._misfit(index, "", "an item with a type or a role", bytes(raw)[:80].decode(errors="replace"))
         if self._server_calls is None:
             self._server_calls = {}
-        if self._add_client_item(raw, head) or (head.type == "additional_tools" and self._add_tools(raw, index)):
+        if self._add_client_item(raw, head, index) or (head.type == "additional_tools" and self._add_tools(raw, index)):
             return
         parts = decode_other(raw, head, self._server_calls)
         if self.answering or not isinstance(parts[0], Opaque) or role_of_item(head.type or "") == "assistant":
@@ -471,7 +471,7 @@ class MessageDecoder(TraitNotes):
         self.bits |= UNKNOWN_PART
         self._messages.append(Message(role, tuple(parts)))
 
-    def _add_client_item(self, raw: Raw, head: ItemHead) -> bool:
+    def _add_client_item(self, raw: Raw, head: ItemHead, index: int) -> bool:
         """Add a call or result of a tool that the client runs; return False for any other item."""
         call = decode_client_call(raw, head) if is_for_client(head.type or "", head) else None
         if call is not None:
@@ -486,7 +486,15 @@ class MessageDecoder(TraitNotes):
         if result.metadata is not None:
             self.metadata(result.metadata)
         self._messages.append(Message("tool", (result,)))
+        if head.type == FOUND_TOOLS:
+            self._declare(index, entries_of(raw)["tools"])
         return True
+
+    def _declare(self, index: int, tools: Raw) -> None:
+        """Note tools that an item of the input declares, so that the request has them beside its own."""
+        if type(self.added) is not list:
+            self.added = []
+        self.added.append((index, tools))
 
     def _add_tools(self, raw: Raw, index: int) -> bool:
         """Add tools given in the middle of the conversation to the others; in this format they stay in place."""
@@ -497,9 +505,7 @@ class MessageDecoder(TraitNotes):
         self.turn("system")
         self.bits |= EMPTY_MESSAGE
         self._messages.append(Message("system", (), None, {FAMILY: {WHOLE: raw}}))
-        if type(self.added) is not list:
-            self.added = []
-        self.added.append((index, entry))
+        self._declare(index, entry)
         return True
 
     def _misfit(self, index: int, key: str, expected: str, got: object) -> DecodeError:
