@@ -1,4 +1,4 @@
-"""What a gateway holds in memory: formats that nobody uses are not loaded, and pieces of streams are packed."""
+"""What a gateway holds in memory: unused formats are not loaded, and pieces of streams are packed."""
 
 import subprocess
 import sys

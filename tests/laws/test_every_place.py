@@ -46,7 +46,6 @@ KNOWN: dict[str, dict[tuple[str, str, str], str]] = {
         ("openai-responses", "ToolCall", "name"): "the type of a `computer_call` is its name",
         ("ollama-chat", "Request", "stream"): "a request without the key streams",
         ("sharegpt", "Image", "data"): "the path is that of the placeholder in the text",
-        ("sharegpt", "Image", "url"): "the path is that of the placeholder in the text",
         ("ms-swift", "ToolCall", "arguments"): "in the text of a call, as a Python literal",
         **{
             ("opentelemetry", kind, field): _NUMBERED
