@@ -46,6 +46,7 @@ KNOWN: dict[str, dict[tuple[str, str, str], str]] = {
         ("openai-responses", "ToolCall", "name"): "the type of a `computer_call` is its name",
         ("ollama-chat", "Request", "stream"): "a request without the key streams",
         ("sharegpt", "Image", "data"): "the path is that of the placeholder in the text",
+        ("trl", "Image", "url"): "the path is that of the placeholder among the contents",
         ("ms-swift", "ToolCall", "arguments"): "in the text of a call, as a Python literal",
         **{
             ("opentelemetry", kind, field): _NUMBERED

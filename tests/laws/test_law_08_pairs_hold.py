@@ -71,7 +71,7 @@ def test_healing_is_idempotent(target: str, request: ir.Request) -> None:
         return  # nothing to say, and refused with these words
     log = LossLog()
     assert legalise(once, profile, log).messages == once.messages
-    # Metadata that the target does not understand stays, and is reported whenever somebody looks.
+    # Metadata that the target does not understand stays, and is reported each time losses are read.
     private = ("only ", "this API has no such field")
     again = [loss for loss in log.resolve(once, intermediate_paths) if not loss.why.startswith(private)]
     assert again == []
