@@ -540,6 +540,23 @@ def test_idle_connections_do_not_lock_out_other_clients(
                 assert len(list(Path(f"/proc/{gateway.process.pid}/fd").iterdir())) < 100
 
 
+@promise("gateway:attacks")
+def test_idle_clients_do_not_delay_a_stop(tmp_path: Path, certificate: Path) -> None:
+    """An idle client does not read, so it does not confirm the end of TLS, nor of a handshake that it left open."""
+    context = ssl.create_default_context(cafile=certificate)
+    text = f'[providers.openai]\napi_key = "x"\n[server]\ntls_cert = "{certificate}"\n'
+    with ExitStack() as stack, served(tmp_path, text, "--quiet") as gateway:
+        idle = stack.enter_context(context.wrap_socket(gateway.connect(), server_hostname="localhost"))
+        idle.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert idle.recv(12) == b"HTTP/1.1 200"
+        stack.enter_context(gateway.connect()).sendall(b"\x16\x03\x01\x02\x00\x01")
+        stopped = time.monotonic()
+        gateway.process.terminate()
+        gateway.process.wait(PATIENCE)
+        # asyncio waits half a minute for the confirmation, and so did the gateway.
+        assert time.monotonic() - stopped < 15
+
+
 @pytest.fixture
 def renewed(tmp_path: Path) -> Path:
     return self_signed(tmp_path / "renewed.pem")

@@ -675,6 +675,13 @@ class Http1Connection(BufferedReader):
         else:
             self.abort()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether an answer is in progress, or not sent yet."""
+        if self._task is not None or self._tunnel is not None or self._discarding:
+            return True
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
+
     def close_if_idle(self) -> None:
         if self._tunnel is not None:
             self._tunnel.end()

@@ -572,6 +572,11 @@ class Http2Connection(BufferedReader):
         if not self._streams and now - self._idle_since > self.server.limits.idle_seconds:
             self._close()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether an answer is in progress, or not sent yet."""
+        return bool(self._streams) or (self._transport is not None and self._transport.get_write_buffer_size() > 0)
+
     def close_if_idle(self) -> None:
         if not self._streams:
             with suppress(H2Error):

@@ -47,6 +47,11 @@ class Connection(Protocol):
 
     def overdue(self) -> None: ...
 
+    @property
+    def has_work(self) -> bool:
+        """Whether an answer is in progress, or not sent yet."""
+        ...
+
     def close_if_idle(self) -> None: ...
 
     def abort(self) -> None: ...
@@ -198,13 +203,17 @@ class Server:
         for connection in list(self.connections):
             connection.close_if_idle()
         end = self.loop.time() + patience
-        while self.connections and self.loop.time() < end:  # noqa: ASYNC110 - once, at the very end
+        # Idle clients do not read, so they do not confirm the end of TLS, for which the transport waits half a minute.
+        while self._has_work() and self.loop.time() < end:  # noqa: ASYNC110 - once, at the very end
             await asyncio.sleep(0.02)
         for connection in list(self.connections):
             connection.abort()
         if self._ticking is not None:
             self._ticking.cancel()
         await asyncio.sleep(0)
+
+    def _has_work(self) -> bool:
+        return any(connection.has_work for connection in self.connections)
 
     def hold_answer(self, size: int) -> None:
         """Note bytes of an answer that wait for the client.
