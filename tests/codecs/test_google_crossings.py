@@ -467,7 +467,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-@promise("law:10-bad-input")
+@promise("law:10-bad-input-good-words")
 @each(("ours", "theirs"), [pytest.param(*pair, id=json.dumps(pair[1])) for pair in (*SAME_SETTINGS, *SAME_READING)])
 def test_a_setting_of_a_wrong_type_is_lost_or_refused(ours: Json, theirs: Json) -> None:
     is_part = (ours, theirs) in SAME_READING

@@ -27,6 +27,8 @@ class SchemaDialect(Struct, frozen=True, kw_only=True):
     boolean_schemas: bool = True
     typed_nodes: bool = False
     """Every schema needs a type, enum, const, reference or combination."""
+    other_types: bool = False
+    """`type` may be a name that JSON Schema does not have: it stays."""
     single_type: bool = False
     """`type` is required and a single name, in either case; null is `nullable`."""
     any_of_alone: bool = False
@@ -82,7 +84,7 @@ ANTHROPIC_FORMAT = replace(ANTHROPIC_STRICT, name="Anthropic output_config.forma
 """The same subset for an answer, which need not be an object."""
 
 # «array schema missing items»: the only thing that a function which is not strict is refused for, below its root.
-OPENAI_FUNCTION = SchemaDialect(name="OpenAI function", array_items="added")
+OPENAI_FUNCTION = SchemaDialect(name="OpenAI function", other_types=True, array_items="added")
 
 # A list of what is refused rather than of what is accepted: strict schemas with $schema, default, minLength, numeric
 # formats and x-* keywords are on record with status 200.

@@ -41,6 +41,8 @@ def _type(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     if isinstance(value, str) and value in _TYPES:
         return value
     names = type_names(value)
+    if walk.dialect.other_types:
+        return value
     if not names or any(name.lower() not in _TYPES for name in names):
         return walk.drop(node, keyword, "not a type of JSON")
     if walk.dialect.single_type or all(name in _TYPES for name in names):

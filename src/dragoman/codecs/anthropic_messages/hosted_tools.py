@@ -109,7 +109,7 @@ class HostedTools(SharedTools):
             return tools
         named = {str(one.get("name")): one for one in servers}
         toolsets = {tool.name for tool in tools.tools if isinstance(tool, ProviderTool) and tool.kind == "mcp"}
-        alone = [_read_server(one, at) for at, one in enumerate(servers) if one.get("name") not in toolsets]
+        alone = [_read_server(one, at) for at, one in enumerate(servers) if str(one.get("name")) not in toolsets]
         read = [tool for tool in alone if tool is not None]
         if len(read) < len(alone):
             return tools

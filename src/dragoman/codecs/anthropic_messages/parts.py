@@ -102,6 +102,10 @@ def decode_text(wire: TextBlock) -> Text:
     return Text(wire.text, cited, cache, metadata={FAMILY: notes} if notes else None)
 
 
+_SHOWN: Metadata = {FAMILY: {"~shown": Raw(b"true")}}
+"""Note on a citation of a document of another provider: its number is a placeholder, which was reported before."""
+
+
 def decode_citation(raw: Raw) -> Citation:
     notes = {"~citation": raw}
     try:
@@ -110,7 +114,7 @@ def decode_citation(raw: Raw) -> Citation:
         return Citation(metadata={FAMILY: notes})
     title = head.title if head.document_title is None else head.document_title
     if NOT_ENCRYPTED in (head.encrypted_index, head.file_id):  # another provider's, as we showed it to the client
-        return Citation(head.url, title, head.cited_text or None)
+        return Citation(head.url, title, head.cited_text or None, metadata=None if head.url else _SHOWN)
     # Sent back within "~citation"; also noted separately, so that other targets report them as losses.
     notes |= {key: value for key, value in _entries(raw).items() if key not in _CITED and key[:1] != "~"}
     if head.url is None:
@@ -375,7 +379,7 @@ class PartEncoder(BlockEncoder):
             return None
         if citation.start is not None:
             self._log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks")
-        if citation.url is None:
+        if citation.url is None and "~shown" not in family_notes(FAMILY, citation.metadata):
             why = "sent as 0: the provider does not say which of the client's documents it is"
             self._log.degrade(part, "citations", "number of the cited document", why)
         return shown
