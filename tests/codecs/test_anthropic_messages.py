@@ -1387,6 +1387,7 @@ def test_documents_that_other_providers_cite_are_shown_to_clients(
     # It says nothing about the client's documents, so the API itself does not get it back.
     decoded = response.decode_response(json.dumps(ANSWER | {"content": body["content"]}).encode()).messages[0]
     (part,) = decoded.parts
+    assert isinstance(part, ir.Text)
     assert [(one.title, one.cited_text) for one in part.citations] == [(title, text or None)]
     # Nor is the placeholder reported again when the client's body is written again.
     assert answer(complete(part))[1] == ()
