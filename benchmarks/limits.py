@@ -56,15 +56,17 @@ LIMITS: Final = (
     Limit(AGENTS, "p50", 3.0, each_row=True),
     Limit(VENDOR_RESPONSES, "p50", 5.0),
     Limit(VENDOR_RESPONSES, "p90", 11.0),
-    Limit(COMPATIBLE_RESPONSES, "p50", 5.0, reached=5.6),
+    Limit(COMPATIBLE_RESPONSES, "p50", 5.0, reached=6.0),
     Limit(COMPATIBLE_RESPONSES, "p90", 11.0),
-    Limit(VENDOR_STREAMS, "p50", 4.0, each_row=True, reached=9.5),
+    Limit(VENDOR_STREAMS, "p50", 4.0, each_row=True, reached=11.0),
     Limit(COMPATIBLE_STREAMS, "p50", 4.0),
     Limit(STORED, "p50", 6.0),
 )
 
 READING_LOSSES: Final = 0.15
 """Reading `.losses` of all bodies of a suite may take this share of their conversion on top."""
+READING_LOSSES_REACHED: Final = {AGENTS: 0.2}
+"""What is reached where this is not met: bodies with many losses, whose tools are not converted again."""
 
 # The best figure of another library on the same bodies, body only, measured on 2026-11-16. Where the peers are
 # installed, their figures of the same run count instead.

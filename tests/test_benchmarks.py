@@ -61,6 +61,12 @@ def test_reading_losses_has_a_limit_of_its_own() -> None:
     assert recorded_report.failures([row(limits.VENDOR_REQUESTS, cheap)], []) == []
     (found,) = recorded_report.failures([row(limits.VENDOR_REQUESTS, dear)], [])
     assert "16% on top" in found
+    for suite, reached in limits.READING_LOSSES_REACHED.items():
+        below, above = (row(suite, figure(body=1.0, losses=1.0 + reached + off)) for off in (-0.01, 0.01))
+        assert recorded_report.failures([below], []) == []
+        (found,) = recorded_report.known_misses([below])
+        assert "on top" in found
+        assert recorded_report.failures([above], []) != []
 
 
 @promise("core:benchmarks")
