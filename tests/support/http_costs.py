@@ -49,6 +49,9 @@ class MemoryTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.sent.append(bytes(data))
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
