@@ -58,7 +58,13 @@ CASES: Final = (
     Case(name="small request", job=Job.REQUEST, limit=3.2, conversation=conversations.small()),
     Case(name="agent history", job=Job.REQUEST, limit=1.6, reached=2.7, conversation=conversations.history()),
     Case(name="2 MB of text", job=Job.REQUEST, limit=1.1, reached=1.4, conversation=conversations.big_text()),
-    Case(name="small response", job=Job.RESPONSE, limit=3.0, conversation=Conversation(turns=(conversations.ANSWER,))),
+    Case(
+        name="small response",
+        job=Job.RESPONSE,
+        limit=3.0,
+        reached=5.0,
+        conversation=Conversation(turns=(conversations.ANSWER,)),
+    ),
     Case(name="stream to calls", job=Job.CALLS, limit=2.8, conversation=_STREAMED),
     Case(name="stream to stream", job=Job.STREAM, limit=4.0, conversation=_STREAMED),
 )
